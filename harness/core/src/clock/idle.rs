@@ -1,0 +1,178 @@
+//! Whether the process is idle: every thread sleeps, and none was scheduled while that was found out.
+//!
+//! One look at the threads is no proof, since one thread can wake another behind the look. The proof takes three, and
+//! each is over all threads before the next begins:
+//! 1. how often the kernel has put each thread on a CPU (third field of `schedstat`);
+//! 2. that each is off the CPUs and off their queues: `wchan` names where it sleeps. The state letter alone does not
+//!    tell: a thread that is about to sleep shows `S` while it still runs, or waits for a CPU, and may yet find that it
+//!    need not sleep;
+//! 3. that each still sleeps (state `S`: not woken, and not waiting for a disk), and that no count changed.
+//!
+//! Suppose that a thread ran after the second look. It slept at the second look, so it was put on a CPU after the first
+//! and its count changed, or it waits for a CPU and shows `R`: the third look tells. A thread that ran *during* the
+//! second look, before it was looked at, may have woken one that was looked at earlier: that one, too, has run or is
+//! about to at the third look.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// Looks at the threads of this process.
+#[derive(Debug)]
+pub(super) struct Watch {
+    own_thread: i32,
+    threads: BTreeMap<i32, Thread>,
+    /// Thread that was busy at the last look: the one to ask first.
+    last_busy: Option<i32>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    stat: File,
+    schedstat: File,
+    wchan: File,
+    /// Times that it was put on a CPU, at the first look.
+    scheduled: Option<u64>,
+}
+
+impl Thread {
+    fn open(thread: i32) -> Option<Self> {
+        let folder = format!("/proc/self/task/{thread}");
+        let stat = File::open(format!("{folder}/stat")).ok()?;
+        let schedstat = File::open(format!("{folder}/schedstat")).ok()?;
+        let wchan = File::open(format!("{folder}/wchan")).ok()?;
+        Some(Self { stat, schedstat, wchan, scheduled: None })
+    }
+
+    /// Whether its state is `S`; a thread that has ended since does not count.
+    fn sleeps(&self) -> bool {
+        let mut buffer = [0_u8; 128];
+        match self.stat.read_at(&mut buffer, 0) {
+            Ok(length) => state(&buffer[..length]) == Some(b'S'),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether it is on no CPU and in no queue for one; a thread that has ended since does not count.
+    fn is_off_cpu(&self) -> bool {
+        let mut buffer = [0_u8; 64];
+        match self.wchan.read_at(&mut buffer, 0) {
+            Ok(length) => names_a_place(&buffer[..length]),
+            Err(_) => true,
+        }
+    }
+
+    fn scheduled(&self) -> Option<u64> {
+        let mut buffer = [0_u8; 80];
+        let length = self.schedstat.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..length]).ok()?;
+        text.split_ascii_whitespace().nth(2)?.parse().ok()
+    }
+}
+
+/// The state letter in a `stat` line: after the name, which stands in parentheses and may itself contain any.
+fn state(stat: &[u8]) -> Option<u8> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(name_end + 2).copied()
+}
+
+/// Whether a `wchan` says where a thread sleeps: `0` says that it does not.
+fn names_a_place(wchan: &[u8]) -> bool {
+    !matches!(wchan, b"" | b"0")
+}
+
+impl Watch {
+    /// A watch for the calling thread, which does not count as busy.
+    pub(super) fn new(own_thread: i32) -> Self {
+        Self { own_thread, threads: BTreeMap::new(), last_busy: None }
+    }
+
+    /// Whether this system tells what is needed.
+    pub(super) fn is_possible() -> bool {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        // A thread that surely sleeps soon: what does the system say of it?
+        let sleeper = std::thread::spawn(move || {
+            let _ = ready.send(super::sys::own_thread_id());
+            let _ = stopped.recv();
+        });
+        let thread = is_ready.recv().ok().and_then(Thread::open);
+        let is_seen = thread.is_some_and(|thread| {
+            thread.scheduled().is_some()
+                && (0..1_000).any(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    thread.sleeps() && thread.is_off_cpu()
+                })
+        });
+        drop(stop);
+        sleeper.join().is_ok() && is_seen
+    }
+
+    /// Whether every other thread sleeps and none ran during the looks.
+    pub(super) fn is_idle(&mut self) -> bool {
+        // While one thread computes for long, asking it first saves asking all.
+        if let Some(busy) = self.last_busy.take()
+            && self.threads.get(&busy).is_some_and(|thread| !thread.is_off_cpu())
+        {
+            self.last_busy = Some(busy);
+            return false;
+        }
+        self.count() && self.all(Thread::is_off_cpu) && self.all(|thread| {
+            thread.sleeps() && thread.scheduled() == thread.scheduled
+        }) && self.knows_all()
+    }
+
+    /// First look: which threads there are, and how often each was put on a CPU.
+    fn count(&mut self) -> bool {
+        let Some(present) = present_threads() else { return false };
+        self.threads.retain(|thread, _| present.contains(thread));
+        for number in present {
+            if number != self.own_thread
+                && !self.threads.contains_key(&number)
+                && let Some(thread) = Thread::open(number)
+            {
+                self.threads.insert(number, thread);
+            }
+        }
+        for thread in self.threads.values_mut() {
+            thread.scheduled = thread.scheduled();
+        }
+        true
+    }
+
+    fn all(&mut self, holds: impl Fn(&Thread) -> bool) -> bool {
+        self.last_busy = self.threads.iter().find(|(_, thread)| !holds(thread)).map(|(number, _)| *number);
+        self.last_busy.is_none()
+    }
+
+    /// Whether no thread was born since the first look.
+    fn knows_all(&self) -> bool {
+        present_threads().is_some_and(|present| {
+            present.iter().all(|thread| *thread == self.own_thread || self.threads.contains_key(thread))
+        })
+    }
+}
+
+fn present_threads() -> Option<Vec<i32>> {
+    let entries = fs::read_dir("/proc/self/task").ok()?;
+    Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names_a_place, state};
+
+    #[test]
+    fn state_stands_after_the_last_parenthesis() {
+        assert_eq!(state(b"12 (a) R (b) S 1 2"), Some(b'S'));
+        assert_eq!(state(b"12 (tokio) R 1 2"), Some(b'R'));
+        assert_eq!(state(b"garbage"), None);
+    }
+
+    #[test]
+    fn a_thread_on_a_cpu_sleeps_nowhere() {
+        assert!(names_a_place(b"futex_wait_queue"));
+        assert!(!names_a_place(b"0"));
+        assert!(!names_a_place(b""));
+    }
+}

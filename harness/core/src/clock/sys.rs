@@ -1,0 +1,413 @@
+//! Every unsafe line of the clock: the C functions that this process answers itself, and the system calls behind them.
+//!
+//! The executable defines `clock_gettime`, `epoll_wait`, `nanosleep`, `clock_nanosleep` and `syscall`. The dynamic
+//! linker resolves a symbol to the executable before it looks into libc, so the Rust standard library, tokio and every
+//! crate call these definitions. Until [`activate`] each passes straight through to libc's own, found once with
+//! `dlsym(RTLD_NEXT, …)`; from then on time is process time and a timed wait ends when process time reaches its end.
+//!
+//! Why each unsafe operation is sound is said where it stands; what they share:
+//! - the definitions have the C prototypes of the functions they stand for, so a caller's contract (valid pointers) is
+//!   the one that libc documents, and pointers are handed on unchanged or read once where libc would read them;
+//! - `syscall` is variadic in C. On x86_64 and aarch64 Linux a variadic call passes integer arguments exactly as a call
+//!   of fixed arity does, so a definition with seven integers sees them in place; those that the caller did not pass
+//!   hold garbage, which is handed on and ignored by the kernel, as with libc's own;
+//! - calls made from here to find the time or to wait never allocate in the async-signal sense: they take no lock that
+//!   a caller of these functions could hold.
+
+#![allow(unsafe_code)]
+// libc's names and argument orders.
+#![allow(clippy::similar_names)]
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::os::raw::{c_int, c_long, c_void};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Duration;
+
+use libc::{clockid_t, epoll_event, timespec};
+
+use super::{time, waits};
+
+/// Whether time is process time in this process.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Switches the definitions on. There is no way back: instants already handed out would run backwards.
+pub(super) fn activate() {
+    ACTIVE.store(true, Ordering::SeqCst);
+}
+
+fn active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+/// A libc function that this executable shadows.
+struct Shadowed {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Shadowed {
+    const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn address(&self) -> *mut c_void {
+        let known = self.address.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: the name is a valid C string; RTLD_NEXT asks for the definition after this executable's.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            // Without libc's function there is no time and no waiting: nothing can go on.
+            std::process::abort();
+        }
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+static CLOCK_GETTIME: Shadowed = Shadowed::new(c"clock_gettime");
+static EPOLL_WAIT: Shadowed = Shadowed::new(c"epoll_wait");
+static NANOSLEEP: Shadowed = Shadowed::new(c"nanosleep");
+static CLOCK_NANOSLEEP: Shadowed = Shadowed::new(c"clock_nanosleep");
+static SYSCALL: Shadowed = Shadowed::new(c"syscall");
+
+type ClockGettime = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
+type EpollWait = unsafe extern "C" fn(c_int, *mut epoll_event, c_int, c_int) -> c_int;
+type Nanosleep = unsafe extern "C" fn(*const timespec, *mut timespec) -> c_int;
+type ClockNanosleep = unsafe extern "C" fn(clockid_t, c_int, *const timespec, *mut timespec) -> c_int;
+type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
+
+fn real_clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
+    // SAFETY: the address is libc's clock_gettime, which has this type; `out` is the caller's.
+    unsafe { std::mem::transmute::<*mut c_void, ClockGettime>(CLOCK_GETTIME.address())(clock, out) }
+}
+
+/// Time of one of the kernel's clocks in nanoseconds, untouched.
+pub(super) fn kernel_clock_ns(clock: clockid_t) -> u64 {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // A clock that does not exist leaves zero: no such clock is asked for.
+    real_clock_gettime(clock, &raw mut now);
+    to_ns(&now)
+}
+
+/// Real monotonic time in nanoseconds.
+pub(super) fn monotonic_ns() -> u64 {
+    kernel_clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the process in nanoseconds.
+pub(super) fn process_cpu_ns() -> u64 {
+    kernel_clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time of the calling thread in nanoseconds.
+pub(super) fn thread_cpu_ns() -> u64 {
+    kernel_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The clock that shows the calling thread's CPU time to other threads; none if the system has no such clock.
+pub(super) fn own_cpu_clock() -> Option<clockid_t> {
+    let mut clock: clockid_t = 0;
+    // SAFETY: `pthread_self` is the calling thread, and `clock` outlives the call.
+    let status = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+    (status == 0).then_some(clock)
+}
+
+/// Kernel's number of the calling thread, as in `/proc/self/task`.
+pub(super) fn own_thread_id() -> i32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Lets the calling thread sleep as briefly as it asks for, instead of up to 50 µs longer.
+pub(super) fn set_fine_sleep() {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and changes the calling thread alone. Failure costs time only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as c_long, 0, 0, 0) };
+}
+
+/// Sleeps in real time.
+pub(super) fn real_sleep(duration: Duration) {
+    let time = to_timespec(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    // SAFETY: the address is libc's nanosleep; `time` outlives the call and no remainder is asked for.
+    unsafe { std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(&raw const time, std::ptr::null_mut()) };
+}
+
+fn to_ns(time: &timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn to_timespec(ns: u64) -> timespec {
+    timespec {
+        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        // Less than 10⁹, so it fits on every target.
+        tv_nsec: (ns % 1_000_000_000) as c_long,
+    }
+}
+
+fn set_errno(value: c_int) {
+    // SAFETY: the pointer is to the calling thread's errno, valid for as long as the thread runs.
+    unsafe { *libc::__errno_location() = value };
+}
+
+/// A file descriptor that a thread blocks on until the clock's thread writes to it.
+#[derive(Debug)]
+pub(super) struct Alarm(c_int);
+
+impl Alarm {
+    fn new() -> Option<Self> {
+        // SAFETY: eventfd takes two integers.
+        let descriptor = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        (descriptor >= 0).then_some(Self(descriptor))
+    }
+
+    fn clear(&self) {
+        let mut count = 0_u64;
+        // SAFETY: reads eight bytes into a u64; an empty, non-blocking eventfd answers EAGAIN, which is fine.
+        unsafe { libc::read(self.0, (&raw mut count).cast(), 8) };
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is open and owned by this value.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Sets an alarm off. The thread that waits on it may be gone, in which case the write fails or rings an alarm that
+/// clears itself: a spurious end of a wait, after which the waiter looks at the time.
+pub(super) fn ring(alarm: c_int) {
+    let one = 1_u64;
+    // SAFETY: writes eight bytes from a u64 that outlives the call.
+    unsafe { libc::write(alarm, (&raw const one).cast(), 8) };
+}
+
+/// Wakes every thread that waits on a futex. A thread woken for nothing looks at its condition again, as users of
+/// futexes must.
+pub(super) fn wake_futex(address: usize, private: bool) {
+    let operation = libc::FUTEX_WAKE | if private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
+    // SAFETY: FUTEX_WAKE does not touch the memory at the address; one that is no longer mapped gives EFAULT.
+    unsafe { real_syscall()(libc::SYS_futex, address, c_long::from(operation), c_long::from(c_int::MAX)) };
+}
+
+fn real_syscall() -> Syscall {
+    // SAFETY: the address is libc's syscall, which has this type.
+    unsafe { std::mem::transmute::<*mut c_void, Syscall>(SYSCALL.address()) }
+}
+
+thread_local! {
+    static ALARM: Alarms = const { Alarms(Cell::new(None)) };
+}
+
+/// A thread's alarm, made at its first timed wait.
+struct Alarms(Cell<Option<Alarm>>);
+
+/// Lends the calling thread's alarm. A wait within a wait (from a destructor, say) gets an alarm of its own.
+fn with_alarm<R>(body: impl FnOnce(&Alarm) -> R) -> Option<R> {
+    let taken = ALARM.try_with(|alarms| alarms.0.take()).ok().flatten();
+    let alarm = taken.or_else(Alarm::new)?;
+    let result = body(&alarm);
+    let _ = ALARM.try_with(|alarms| alarms.0.set(Some(alarm)));
+    Some(result)
+}
+
+/// Blocks the calling thread until the alarm rings, or a descriptor beside it is readable. Says whether it was
+/// interrupted by a signal.
+fn block(alarm: &Alarm, beside: Option<c_int>) -> bool {
+    let mut descriptors = [
+        libc::pollfd { fd: alarm.0, events: libc::POLLIN, revents: 0 },
+        libc::pollfd { fd: beside.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
+    ];
+    // SAFETY: the array outlives the call and its length is given; a negative descriptor is skipped by the kernel.
+    let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), 2, -1) };
+    alarm.clear();
+    ready < 0
+}
+
+/// Blocks the calling thread until process time reaches `deadline_ns`. Says whether it was interrupted by a signal.
+fn block_until(deadline_ns: u64) -> bool {
+    with_alarm(|alarm| {
+        let wait = waits::Blocked::alarm(deadline_ns, alarm.0);
+        let interrupted = loop {
+            if time::now_ns() >= deadline_ns {
+                break false;
+            }
+            if block(alarm, None) {
+                break true;
+            }
+        };
+        drop(wait);
+        interrupted
+    })
+    .unwrap_or(false)
+}
+
+/// Process time for clocks that count seconds passing; other clocks (CPU time) are the kernel's.
+///
+/// # Safety
+/// As libc's `clock_gettime`: `out` is null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
+    if !active() || out.is_null() {
+        return real_clock_gettime(clock, out);
+    }
+    let ns = match clock {
+        libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_BOOTTIME => {
+            time::now_ns()
+        }
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => time::wall_ns(),
+        _ => return real_clock_gettime(clock, out),
+    };
+    // SAFETY: not null, and valid by this function's contract.
+    unsafe { *out = to_timespec(ns) };
+    0
+}
+
+/// Waits for events until process time has passed by `timeout` milliseconds.
+///
+/// # Safety
+/// As libc's `epoll_wait`: `events` is valid for `capacity` entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, capacity: c_int, timeout: c_int) -> c_int {
+    // SAFETY: the address is libc's epoll_wait; the arguments are the caller's.
+    let real = |timeout: c_int| unsafe {
+        std::mem::transmute::<*mut c_void, EpollWait>(EPOLL_WAIT.address())(epoll, events, capacity, timeout)
+    };
+    // Without an end there is no timer to note: such a wait ends by an event, which another thread must cause.
+    if !active() || timeout <= 0 {
+        return real(timeout);
+    }
+    let deadline_ns = time::now_ns().saturating_add(u64::from(timeout.unsigned_abs()) * 1_000_000);
+    with_alarm(|alarm| {
+        let wait = waits::Blocked::alarm(deadline_ns, alarm.0);
+        let ready = loop {
+            let ready = real(0);
+            if ready != 0 || time::now_ns() >= deadline_ns {
+                break ready;
+            }
+            if block(alarm, Some(epoll)) {
+                break -1;
+            }
+        };
+        drop(wait);
+        ready
+    })
+    .unwrap_or_else(|| real(timeout))
+}
+
+/// Sleeps until process time has passed by `duration`.
+///
+/// # Safety
+/// As libc's `nanosleep`: `duration` is valid for reads, `remainder` null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut timespec) -> c_int {
+    if !active() || duration.is_null() {
+        // SAFETY: the address is libc's nanosleep; the arguments are the caller's.
+        return unsafe {
+            std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(duration, remainder)
+        };
+    }
+    // SAFETY: not null, and valid by this function's contract.
+    let duration_ns = to_ns(unsafe { &*duration });
+    let deadline_ns = time::now_ns().saturating_add(duration_ns);
+    if block_until(deadline_ns) {
+        if !remainder.is_null() {
+            // SAFETY: not null, and valid by this function's contract.
+            unsafe { *remainder = to_timespec(deadline_ns.saturating_sub(time::now_ns())) };
+        }
+        set_errno(libc::EINTR);
+        return -1;
+    }
+    0
+}
+
+/// Sleeps until process time has passed by, or reached, `time`.
+///
+/// # Safety
+/// As libc's `clock_nanosleep`: `time` is valid for reads, `remainder` null or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    time: *const timespec,
+    remainder: *mut timespec,
+) -> c_int {
+    let follows = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_REALTIME);
+    if !active() || !follows || time.is_null() {
+        // SAFETY: the address is libc's clock_nanosleep; the arguments are the caller's.
+        return unsafe {
+            std::mem::transmute::<*mut c_void, ClockNanosleep>(CLOCK_NANOSLEEP.address())(clock, flags, time, remainder)
+        };
+    }
+    // SAFETY: not null, and valid by this function's contract.
+    let asked_ns = to_ns(unsafe { &*time });
+    let deadline_ns = if flags & libc::TIMER_ABSTIME == 0 {
+        time::now_ns().saturating_add(asked_ns)
+    } else if clock == libc::CLOCK_REALTIME {
+        time::from_wall_ns(asked_ns)
+    } else {
+        asked_ns
+    };
+    if block_until(deadline_ns) {
+        if flags & libc::TIMER_ABSTIME == 0 && !remainder.is_null() {
+            // SAFETY: not null, and valid by this function's contract.
+            unsafe { *remainder = to_timespec(deadline_ns.saturating_sub(time::now_ns())) };
+        }
+        return libc::EINTR;
+    }
+    0
+}
+
+/// System calls; of these a futex wait with an end is a timed wait (condition variables, `park_timeout`, channels with
+/// a time-out), and ends when process time reaches it.
+///
+/// # Safety
+/// As libc's `syscall`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    // SAFETY: hands the caller's arguments on; see the module's argument on variadic calls.
+    let real = |d: c_long| unsafe { real_syscall()(number, a, b, c, d, e, f) };
+    if number != libc::SYS_futex || !active() || d == 0 {
+        return real(d);
+    }
+    // The operation is a 32-bit argument: the upper half of the register is not defined.
+    let operation = b as c_int;
+    let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    // SAFETY: for the two waits the fourth argument is a pointer to a timespec, and it is not null.
+    let asked = || to_ns(unsafe { &*(d as *const timespec) });
+    let deadline_ns = match command {
+        libc::FUTEX_WAIT => time::now_ns().saturating_add(asked()),
+        libc::FUTEX_WAIT_BITSET if operation & libc::FUTEX_CLOCK_REALTIME != 0 => time::from_wall_ns(asked()),
+        libc::FUTEX_WAIT_BITSET => asked(),
+        _ => return real(d),
+    };
+    if time::now_ns() >= deadline_ns {
+        set_errno(libc::ETIMEDOUT);
+        return -1;
+    }
+    let wait = waits::Blocked::futex(deadline_ns, a as usize, operation & libc::FUTEX_PRIVATE_FLAG != 0);
+    // Without an end in real time: the clock's thread wakes the futex at the deadline, again and again until this
+    // thread has noted it, so that a wake before the kernel's wait began is not lost.
+    let result = real(0);
+    // Whatever the clock's thread does to end the wait, errno is the system call's.
+    // SAFETY: the pointer is to the calling thread's errno.
+    let errno = unsafe { *libc::__errno_location() };
+    drop(wait);
+    if result == 0 && time::now_ns() >= deadline_ns {
+        set_errno(libc::ETIMEDOUT);
+        return -1;
+    }
+    set_errno(errno);
+    result
+}

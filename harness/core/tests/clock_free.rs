@@ -1,0 +1,53 @@
+//! The skipping clock with free CPU: time stands still while the process computes.
+
+#![cfg(target_os = "linux")]
+#![allow(missing_docs)]
+
+use std::time::Duration;
+
+use lakemark_core::clock::{self, Cpu, Mode};
+
+#[test]
+fn computing_takes_no_process_time_and_waits_are_exact() {
+    clock::switch_on(Mode::Skip, Cpu::Free, false).expect("the clock's thread starts");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let begun_ns = clock::now_ns();
+    let waits_ms = [5_u64, 250, 1, 86_400_000];
+    runtime.block_on(async {
+        for wait_ms in waits_ms {
+            clock::sleep(Duration::from_millis(wait_ms)).await;
+            let busy_ns = clock::real_ns();
+            while clock::real_ns() - busy_ns < 2_000_000 {
+                std::hint::spin_loop();
+            }
+        }
+    });
+    assert_eq!(clock::now_ns() - begun_ns, waits_ms.iter().sum::<u64>() * 1_000_000);
+}
+
+#[test]
+fn concurrent_waits_end_in_the_order_of_their_deadlines() {
+    clock::switch_on(Mode::Skip, Cpu::Free, false).expect("the clock's thread starts");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let ends = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    runtime.block_on(async {
+        let begun_ns = clock::now_ns();
+        let tasks: Vec<_> = (0..200_u64)
+            .map(|n| {
+                let ends = ends.clone();
+                let offset_ns = (n * 7_919 % 200) * 1_000;
+                tokio::spawn(async move {
+                    clock::sleep_until(begun_ns + 1_000_000 + offset_ns).await;
+                    let end_ns = clock::now_ns() - begun_ns;
+                    ends.lock().expect("no task panics").push((offset_ns, end_ns));
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("the task ends");
+        }
+    });
+    let ends = ends.lock().expect("no task panics").clone();
+    let expected: Vec<(u64, u64)> = (0..200).map(|n| (n * 1_000, 1_000_000 + n * 1_000)).collect();
+    assert_eq!(ends, expected);
+}

@@ -1,0 +1,294 @@
+//! Published figures beside what a run measured: *published · reproduced · ratio*.
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{CellPlan, CellState, CellStatus};
+use crate::published::{CatalogClass, PublishedFigure, Study, Wanted, catalog_kind};
+use crate::record::MetadataSample;
+use crate::summary::{CellSummary, LatencySplit};
+use crate::table::{Column, Field, Row, group_digits};
+
+/// Name of the scenario in plans and studies.
+const SEQUENTIAL_COMMIT: &str = "sequential-commit";
+
+const BYTES_PER_MIB: f64 = 1_048_576.0;
+
+/// A metric that a cell of sequential commits and a study both have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Metric {
+    CommitLatencyMean,
+    CommitLatencyLast100Mean,
+    ActiveMetadata,
+}
+
+impl Metric {
+    const ALL: [Self; 3] = [Self::CommitLatencyMean, Self::CommitLatencyLast100Mean, Self::ActiveMetadata];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::CommitLatencyMean => "commit_latency_mean",
+            Self::CommitLatencyLast100Mean => "commit_latency_last100_mean",
+            Self::ActiveMetadata => "active_metadata",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::CommitLatencyMean | Self::CommitLatencyLast100Mean => "ms",
+            Self::ActiveMetadata => "MiB",
+        }
+    }
+}
+
+/// A cell that may be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// What it set out to do.
+    pub plan: &'a CellPlan,
+    /// How it ended.
+    pub status: &'a CellStatus,
+    /// What its records come to.
+    pub summary: &'a CellSummary,
+}
+
+/// One metric of one cell beside the published figure.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ComparisonRow {
+    /// The cell.
+    pub cell: String,
+    /// Format.
+    pub system: String,
+    /// Catalog that the run used.
+    pub catalog: String,
+    /// Store that the run used.
+    pub store: String,
+    /// Metric, as the study names it.
+    pub metric: String,
+    /// Unit of the figures.
+    pub unit: String,
+    /// The study's figure, if it has one.
+    pub published: Option<f64>,
+    /// The run's figure, if it has one.
+    pub reproduced: Option<f64>,
+    /// Half the width of its 95 % confidence interval, for a mean.
+    pub half_width: Option<f64>,
+    /// Reproduced by published.
+    pub ratio: Option<f64>,
+    /// Of the reproduced latency: mean wait for the store, emulated if the store is.
+    pub wait_ms: Option<f64>,
+    /// Of the reproduced latency: mean wait for the catalog.
+    pub catalog_ms: Option<f64>,
+    /// Mean CPU time of these commits, at full speed: what a faster CPU would change.
+    pub cpu_ms: Option<f64>,
+    /// Whether the cell passed its audit.
+    pub verified: bool,
+    /// Whether the store is emulated.
+    pub emulated: bool,
+    /// What a reader must know before comparing.
+    pub notes: Vec<String>,
+}
+
+/// Compares the cells of sequential commits with a study: for each cell, in its order, a row for each metric that
+/// the study or the cell has. Cells of other scenarios are passed over.
+pub fn sequential_commit(study: &Study, cells: &[Measured<'_>]) -> Vec<ComparisonRow> {
+    let cells = cells.iter().filter(|cell| cell.plan.scenario == SEQUENTIAL_COMMIT);
+    cells.flat_map(|cell| Metric::ALL.into_iter().filter_map(|metric| compare(study, cell, metric))).collect()
+}
+
+/// The study's figures of sequential commits that no cell stands against.
+pub fn not_reproduced<'a>(study: &'a Study, cells: &[Measured<'_>]) -> Vec<&'a PublishedFigure> {
+    let covered: Vec<&PublishedFigure> = cells
+        .iter()
+        .filter(|cell| cell.plan.scenario == SEQUENTIAL_COMMIT)
+        .flat_map(|cell| Metric::ALL.into_iter().filter_map(|metric| published(study, cell, metric)))
+        .collect();
+    let of_scenario = study.figures.iter().filter(|figure| figure.scenario == SEQUENTIAL_COMMIT);
+    of_scenario.filter(|figure| !covered.contains(figure)).collect()
+}
+
+/// The study's figure for a cell: of the same number of appends if there is one, else of the largest.
+fn published<'a>(study: &'a Study, cell: &Measured<'_>, metric: Metric) -> Option<&'a PublishedFigure> {
+    let wanted = Wanted {
+        system: &cell.plan.format,
+        catalog: CatalogClass::of(&cell.plan.catalog)?,
+        store: cell.plan.provider(),
+        scenario: SEQUENTIAL_COMMIT,
+        metric: metric.name(),
+    };
+    let figures = study.find_any(wanted, &["appends"]);
+    figures.into_iter().max_by_key(|figure| {
+        let appends = appends_of(figure);
+        (appends == Some(cell.summary.appends_ok.0), appends)
+    })
+}
+
+fn appends_of(figure: &PublishedFigure) -> Option<u64> {
+    figure.parameters().get("appends")?.parse().ok()
+}
+
+/// A cell's figure for a metric.
+#[derive(Default)]
+struct Reproduced {
+    value: Option<f64>,
+    half_width: Option<f64>,
+    split: Option<LatencySplit>,
+    /// Appends that the figure is of.
+    appends: u64,
+}
+
+fn reproduced(summary: &CellSummary, metric: Metric, published_appends: Option<u64>) -> Reproduced {
+    let latency = summary.latency.as_ref();
+    let appends = summary.appends_ok.0;
+    match metric {
+        Metric::CommitLatencyMean => Reproduced {
+            value: latency.map(|latency| latency.mean_ms),
+            half_width: latency.and_then(|latency| latency.mean_half_width_ms),
+            split: summary.split,
+            appends,
+        },
+        Metric::CommitLatencyLast100Mean => Reproduced {
+            value: latency.and_then(|latency| latency.last100_mean_ms),
+            half_width: latency.and_then(|latency| latency.last100_half_width_ms),
+            split: summary.last100_split,
+            appends,
+        },
+        Metric::ActiveMetadata => match sample_at(&summary.metadata, published_appends) {
+            Some(sample) => Reproduced {
+                value: Some(sample.active.bytes as f64 / BYTES_PER_MIB),
+                appends: sample.appends,
+                ..Reproduced::default()
+            },
+            None => Reproduced { appends, ..Reproduced::default() },
+        },
+    }
+}
+
+/// The sample at the published number of appends, else the last one.
+fn sample_at(samples: &[MetadataSample], appends: Option<u64>) -> Option<&MetadataSample> {
+    let exact = samples.iter().rfind(|sample| Some(sample.appends) == appends);
+    exact.or_else(|| samples.iter().max_by_key(|sample| sample.appends))
+}
+
+fn compare(study: &Study, cell: &Measured<'_>, metric: Metric) -> Option<ComparisonRow> {
+    let figure = published(study, cell, metric);
+    let reproduced = reproduced(cell.summary, metric, figure.and_then(appends_of));
+    let published = figure.and_then(PublishedFigure::value);
+    if figure.is_none() && reproduced.value.is_none() {
+        return None;
+    }
+    let ratio = reproduced.value.zip(published).filter(|(_, published)| *published > 0.0);
+    Some(ComparisonRow {
+        cell: cell.plan.id.clone(),
+        system: cell.plan.format.clone(),
+        catalog: catalog_kind(&cell.plan.catalog).to_owned(),
+        store: cell.plan.store.clone(),
+        metric: metric.name().to_owned(),
+        unit: metric.unit().to_owned(),
+        published,
+        reproduced: reproduced.value,
+        half_width: reproduced.half_width,
+        ratio: ratio.map(|(reproduced, published)| reproduced / published),
+        wait_ms: reproduced.split.map(|split| split.wait_ms),
+        catalog_ms: reproduced.split.map(|split| split.catalog_ms),
+        cpu_ms: reproduced.split.map(|split| split.cpu_ms),
+        verified: cell.status.is_verified(),
+        emulated: cell.plan.is_emulated(),
+        notes: notes(cell, metric, figure, &reproduced),
+    })
+}
+
+fn notes(
+    cell: &Measured<'_>,
+    metric: Metric,
+    figure: Option<&PublishedFigure>,
+    reproduced: &Reproduced,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !cell.status.is_verified() {
+        let state = match cell.status.state {
+            // The state says that all is well; the audit, that nothing shows it.
+            CellState::Ok => "not verified",
+            state => state.as_str(),
+        };
+        let reason = cell.status.reason.as_deref().unwrap_or("no valid audit");
+        notes.push(format!("{state}: {reason}"));
+    }
+    if !cell.summary.torn.is_empty() {
+        notes.push(format!("last line torn in {}", cell.summary.torn.join(", ")));
+    }
+    if let Some(figure) = figure {
+        if let Some(appends) = appends_of(figure).filter(|appends| *appends != reproduced.appends) {
+            let [run, study] = [reproduced.appends, appends].map(|n| group_digits(&n.to_string()));
+            notes.push(format!("{run} appends against {study}"));
+        }
+        let (run, study) = (catalog_kind(&cell.plan.catalog), figure.catalog.as_str());
+        let product = study.split_once('-').map_or(study, |(_, product)| product);
+        if run != product && !(run == "postgresql" && product == "postgres") {
+            notes.push(format!("catalog {run} against {product}"));
+        }
+        if figure.value().is_none() {
+            notes.push(format!("published as {}", figure.printed));
+        }
+        if !figure.note.is_empty() {
+            notes.push(format!("study: {}", figure.note));
+        }
+    }
+    if metric == Metric::CommitLatencyLast100Mean && reproduced.value.is_none() && reproduced.appends > 0 {
+        notes.push("fewer than 100 commits".to_owned());
+    }
+    if metric != Metric::ActiveMetadata && cell.plan.cpu != "measured" {
+        notes.push(format!("CPU time in the latency: {}", cell.plan.cpu));
+    }
+    notes
+}
+
+impl Row for ComparisonRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::data_only("cell"),
+        Column::text("system", "system"),
+        Column::text("catalog", "catalog"),
+        Column::text("store", "store"),
+        Column::text("emulated", ""),
+        Column::text("metric", "metric"),
+        Column::data_only("unit"),
+        Column::number("published", "published"),
+        Column::number("reproduced", "reproduced"),
+        Column::number("half_width", "± 95 %"),
+        Column::number("ratio", "ratio"),
+        Column::number("wait_ms", "wait\nms"),
+        Column::number("catalog_ms", "catalog\nms"),
+        Column::number("cpu_ms", "CPU\nms"),
+        Column::data_only("verified"),
+        Column::text("notes", "notes"),
+    ];
+
+    fn fields(&self) -> Vec<Field> {
+        let metric = match self.metric.as_str() {
+            "commit_latency_mean" => Field::Label("commit_latency_mean", "commit mean, ms"),
+            "commit_latency_last100_mean" => Field::Label("commit_latency_last100_mean", "last 100 mean, ms"),
+            "active_metadata" => Field::Label("active_metadata", "active metadata, MiB"),
+            other => Field::Text(other.to_owned()),
+        };
+        vec![
+            Field::Text(self.cell.clone()),
+            Field::Text(self.system.clone()),
+            Field::Text(self.catalog.clone()),
+            Field::Text(self.store.clone()),
+            Field::Flag(self.emulated, ["emulated", "real"]),
+            metric,
+            Field::Text(self.unit.clone()),
+            self.published.map_or(Field::Missing, Field::Exact),
+            Field::number(self.reproduced),
+            Field::number(self.half_width),
+            self.ratio.map_or(Field::Missing, Field::Ratio),
+            Field::number(self.wait_ms),
+            Field::number(self.catalog_ms),
+            Field::number(self.cpu_ms),
+            Field::Flag(self.verified, ["yes", "no"]),
+            Field::Notes(self.notes.clone()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;
