@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use iceberg::table::Table;
-use iceberg::{
-    Catalog, Error, ErrorKind, Namespace, NamespaceIdent, Result, TableCommit, TableCreation, TableIdent,
-};
+use iceberg::{Catalog, Error, ErrorKind, Namespace, NamespaceIdent, Result, TableCommit, TableCreation, TableIdent};
 use lakemark_core::record::Outcome;
 use lakemark_core::store::StoreError;
 use lakemark_core::writer::Writer;
@@ -290,11 +288,7 @@ mod tests {
         set_property(&losing, &table).await.unwrap();
         assert_eq!(
             outcomes(&writer.finish_operation().attempts),
-            [
-                (Layer::Catalog, Outcome::Conflict),
-                (Layer::Catalog, Outcome::Conflict),
-                (Layer::Catalog, Outcome::Ok)
-            ]
+            [(Layer::Catalog, Outcome::Conflict), (Layer::Catalog, Outcome::Conflict), (Layer::Catalog, Outcome::Ok)]
         );
     }
 

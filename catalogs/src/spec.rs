@@ -98,8 +98,7 @@ impl FromStr for CatalogSpec {
             if !rest.starts_with("//") {
                 return Err(CatalogError::Form { value: format!("\"{scheme}:…\"") });
             }
-            Url::parse(text)
-                .map_err(|error| CatalogError::Url { scheme: scheme.to_owned(), reason: error.to_string() })
+            Url::parse(text).map_err(|error| CatalogError::Url { scheme: scheme.to_owned(), reason: error.to_string() })
         };
         match scheme {
             "sqlite" => {

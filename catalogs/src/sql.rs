@@ -77,8 +77,7 @@ impl SqlDatabase {
                 None => prepare_sqlite(spec).await?,
             }
         };
-        let database =
-            Self { spec: spec.clone(), url, catalog: catalog.to_owned(), description, _folder: folder };
+        let database = Self { spec: spec.clone(), url, catalog: catalog.to_owned(), description, _folder: folder };
         // Another process may be making the tables: then they exist at the second try.
         if database.open(writer, storage.clone(), 1).await.is_err() {
             database.open(writer, storage, 1).await?;
@@ -221,8 +220,7 @@ mod tests {
         ensure_namespace(catalog, &namespace).await.unwrap();
         let field = NestedField::optional(1, "id", Type::Primitive(PrimitiveType::Long));
         let schema = Schema::builder().with_fields([field.into()]).build().unwrap();
-        let creation =
-            TableCreation::builder().name("t".into()).location("memory://w/t".into()).schema(schema).build();
+        let creation = TableCreation::builder().name("t".into()).location("memory://w/t".into()).schema(schema).build();
         catalog.create_table(&namespace, creation).await.unwrap();
     }
 
@@ -274,7 +272,8 @@ mod tests {
     #[tokio::test]
     async fn a_name_must_fit_its_column() {
         for name in [" ".to_owned(), "n".repeat(NAME_CHARS_MAX + 1)] {
-            let result = SqlDatabase::prepare(&CatalogSpec::embedded(), &name, &Writer::new(0, Scope::plain()), storage()).await;
+            let result =
+                SqlDatabase::prepare(&CatalogSpec::embedded(), &name, &Writer::new(0, Scope::plain()), storage()).await;
             assert_eq!(result.unwrap_err(), CatalogError::Name { value: name });
         }
     }

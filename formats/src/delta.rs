@@ -9,7 +9,6 @@ use std::error::Error;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties, TableReference, TransactionError};
@@ -19,6 +18,7 @@ use deltalake::operations::create::CreateBuilder;
 use deltalake::protocol::{DeltaOperation, SaveMode};
 use deltalake::{DeltaTable, DeltaTableError, TableProperty};
 use futures::TryStreamExt;
+use lakemark_core::clock;
 use lakemark_core::record::Outcome;
 use lakemark_core::store::{ListQuery, StoreError};
 use lakemark_core::table::{
@@ -104,11 +104,7 @@ impl Options {
                 "minmax" => true,
                 other => return Err(refused("statistics", other, "none or minmax")),
             },
-            post_commit_checkpoint: parsed(
-                "post-commit-checkpoint",
-                value("post-commit-checkpoint"),
-                "true or false",
-            )?,
+            post_commit_checkpoint: parsed("post-commit-checkpoint", value("post-commit-checkpoint"), "true or false")?,
             cleanup_expired_logs: parsed("cleanup-expired-logs", value("cleanup-expired-logs"), "true or false")?,
         })
     }
@@ -122,11 +118,10 @@ impl Options {
     }
 
     fn add_action(&self, file: &DataFile) -> Action {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Action::Add(Add {
             path: file.path.clone(),
             size: i64::try_from(file.size_bytes).unwrap_or(i64::MAX),
-            modification_time: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            modification_time: clock::wall_ms(),
             data_change: true,
             stats: self.statistics.then(|| statistics(file)),
             ..Add::default()
@@ -190,12 +185,8 @@ impl Format for Delta {
 
     async fn create(&self, site: &Site) -> OperationResult<()> {
         let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
-        let mut create = CreateBuilder::new().with_log_store(log_store(site)?).with_column(
-            "id",
-            DataType::LONG,
-            true,
-            None,
-        );
+        let mut create =
+            CreateBuilder::new().with_log_store(log_store(site)?).with_column("id", DataType::LONG, true, None);
         if options.checkpoint_interval != LIBRARY_CHECKPOINT_INTERVAL {
             create = create.with_configuration_property(
                 TableProperty::CheckpointInterval,
@@ -307,7 +298,8 @@ fn outcome_of(error: &DeltaTableError) -> Outcome {
     use TransactionError::{CommitConflict, MaxCommitAttempts, VersionAlreadyExists};
     match error {
         DeltaTableError::VersionAlreadyExists(_)
-        | DeltaTableError::Transaction { source: CommitConflict(_) | MaxCommitAttempts(_) | VersionAlreadyExists(_) } => {
+        | DeltaTableError::Transaction { source: CommitConflict(_) | MaxCommitAttempts(_) | VersionAlreadyExists(_) } =>
+        {
             return Outcome::Conflict;
         }
         _ => {}

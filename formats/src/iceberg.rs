@@ -90,17 +90,15 @@ impl Iceberg {
     }
 
     async fn database(&self, site: &Site) -> OperationResult<Arc<SqlDatabase>> {
-        let prepare = async {
-            SqlDatabase::prepare(&self.spec, &self.catalog, &site.writer, storage(site)).await.map(Arc::new)
-        };
+        let prepare =
+            async { SqlDatabase::prepare(&self.spec, &self.catalog, &site.writer, storage(site)).await.map(Arc::new) };
         self.database.get_or_try_init(|| prepare).await.cloned().map_err(unusable)
     }
 
     async fn connect(&self, site: &Site) -> OperationResult<Connection> {
         let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
         let database = self.database(site).await?;
-        let catalog =
-            database.open(&site.writer, storage(site), options.pool_connections).await.map_err(unusable)?;
+        let catalog = database.open(&site.writer, storage(site), options.pool_connections).await.map_err(unusable)?;
         Ok(Connection { catalog: Box::new(catalog), database, options })
     }
 }
@@ -157,11 +155,8 @@ impl Format for Iceberg {
 
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>> {
         let connection = self.connect(site).await?;
-        let table = connection
-            .catalog
-            .load_table(&identifier(&site.table))
-            .await
-            .map_err(|error| connection.failed(&error))?;
+        let table =
+            connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
         Ok(Box::new(Handle { connection, table, root: format!("{}/", location(&site.table)) }))
     }
 }
@@ -247,10 +242,7 @@ impl Table for Handle {
             Some(relative) => relative.to_owned(),
             None => path,
         };
-        Ok(ActiveFiles {
-            version: version(self.table.metadata()),
-            paths: paths.into_iter().map(relative).collect(),
-        })
+        Ok(ActiveFiles { version: version(self.table.metadata()), paths: paths.into_iter().map(relative).collect() })
     }
 
     /// The snapshots from which the current one descends: one that is in the metadata but not among its ancestors would

@@ -73,13 +73,13 @@ pub fn library_version() -> String {
     }
 }
 
-/// Checks settings by name; names that are not Lance's are not looked at.
+/// Checks values of the format's settings; those not given have their defaults.
 ///
 /// # Errors
 ///
 /// One line that names the setting, its value and what is allowed.
-pub fn check_settings(settings: &BTreeMap<String, String>) -> OperationResult<()> {
-    Settings::parse(settings).map(|_| ())
+pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<(), String> {
+    Options::resolve(settings).map(drop)
 }
 
 #[async_trait]
@@ -109,7 +109,7 @@ impl Format for Lance {
     }
 
     async fn create(&self, site: &Site) -> OperationResult<()> {
-        let settings = Settings::parse(&site.settings)?;
+        let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
         let field = Field::new("id", DataType::Int64, true);
         let schema = Schema::try_from(&ArrowSchema::new(vec![field])).map_err(failure)?;
         let operation =
@@ -117,7 +117,7 @@ impl Format for Lance {
         let uri = uri(&site.table)?;
         CommitBuilder::new(uri.as_str())
             .with_session(session(site.store.clone()))
-            .use_stable_row_ids(settings.stable_row_ids)
+            .use_stable_row_ids(options.stable_row_ids)
             // Without retries an overwrite is strict: it fails where the table exists already.
             .with_max_retries(0)
             .execute(Transaction::new_from_version(0, operation))
@@ -127,20 +127,20 @@ impl Format for Lance {
     }
 
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>> {
-        let settings = Settings::parse(&site.settings)?;
+        let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
         let dataset = DatasetBuilder::from_uri(uri(&site.table)?.as_str())
             .with_session(session(site.store.clone()))
             .load()
             .await
             .map_err(failure)?;
-        Ok(Box::new(Handle { site: site.clone(), settings, dataset: Arc::new(dataset) }))
+        Ok(Box::new(Handle { site: site.clone(), options, dataset: Arc::new(dataset) }))
     }
 }
 
 /// An open dataset, with the store and the caches of one process.
 struct Handle {
     site: Site,
-    settings: Settings,
+    options: Options,
     dataset: Arc<Dataset>,
 }
 
@@ -167,8 +167,8 @@ impl Table for Handle {
         let fragments = files.iter().map(|file| self.fragment(file)).collect::<OperationResult<Vec<_>>>()?;
         let transaction = Transaction::new_from_version(self.dataset.version_id(), Operation::Append { fragments });
         let dataset = CommitBuilder::new(self.dataset.clone())
-            .with_max_retries(self.settings.max_retries)
-            .with_retry_timeout(self.settings.retry_timeout)
+            .with_max_retries(self.options.max_retries)
+            .with_retry_timeout(self.options.retry_timeout)
             .execute(transaction)
             .await
             .map_err(failure)?;
@@ -189,10 +189,12 @@ impl Table for Handle {
         let mut query = ListQuery { prefix: prefix.clone(), ..ListQuery::default() };
         let mut versions = Vec::new();
         loop {
-            let page = self.site.store.list(&query).await.map_err(|error| OperationError {
-                outcome: store_outcome(&error),
-                message: error.to_string(),
-            })?;
+            let page = self
+                .site
+                .store
+                .list(&query)
+                .await
+                .map_err(|error| OperationError { outcome: store_outcome(&error), message: error.to_string() })?;
             let names = page.objects.iter().filter_map(|object| object.key.strip_prefix(&prefix));
             versions.extend(names.filter_map(manifest_version).filter(|version| *version > CREATED_VERSION));
             match page.next {
@@ -205,20 +207,20 @@ impl Table for Handle {
     }
 }
 
-/// What the settings say.
+/// The settings, read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Settings {
+struct Options {
     max_retries: u32,
     retry_timeout: Duration,
     stable_row_ids: bool,
 }
 
-impl Settings {
-    fn parse(settings: &BTreeMap<String, String>) -> OperationResult<Self> {
+impl Options {
+    fn resolve(settings: &BTreeMap<String, String>) -> Result<Self, String> {
         read(settings, "statistics", "none", |value| (value == "none").then_some(()))?;
         Ok(Self {
             max_retries: read(settings, "max-retries", "a whole number from 0", |value| value.parse().ok())?,
-            retry_timeout: read(settings, "retry-timeout-s", "seconds above 0", |value| {
+            retry_timeout: read(settings, "retry-timeout-s", "a number above 0", |value| {
                 let timeout = Duration::try_from_secs_f64(value.parse().ok()?).ok()?;
                 (!timeout.is_zero()).then_some(timeout)
             })?,
@@ -233,10 +235,10 @@ fn read<T>(
     name: &str,
     allowed: &str,
     parse: impl Fn(&str) -> Option<T>,
-) -> OperationResult<T> {
+) -> Result<T, String> {
     let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
     let value = settings.get(name).map_or(default, String::as_str);
-    parse(value).ok_or_else(|| OperationError::other(format!("{name}={value}: allowed is {allowed}")))
+    parse(value).ok_or_else(|| format!("{name} is `{value}`; it must be {allowed}"))
 }
 
 /// Version in a manifest's file name, in either naming scheme: `<version>.manifest`, or the version's distance from
@@ -402,28 +404,28 @@ mod tests {
 
     #[test]
     fn defaults_are_the_librarys() {
-        let settings = Settings::parse(&BTreeMap::new()).unwrap();
-        assert_eq!(settings.max_retries, CommitConfig::default().num_retries);
-        assert_eq!(settings.retry_timeout, Duration::from_secs(30));
-        assert!(!settings.stable_row_ids);
+        let options = Options::resolve(&BTreeMap::new()).unwrap();
+        assert_eq!(options.max_retries, CommitConfig::default().num_retries);
+        // The library says in its documentation only what the other two are.
+        assert_eq!(options.retry_timeout, Duration::from_secs(30));
+        assert!(!options.stable_row_ids);
     }
 
     #[test]
-    fn bad_settings_are_named_with_what_is_allowed() {
-        let bad = [
+    fn refused_settings_say_what_is_allowed() {
+        let with = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        for (name, value, allowed) in [
             ("max-retries", "-1", "a whole number from 0"),
-            ("retry-timeout-s", "0", "seconds above 0"),
-            ("retry-timeout-s", "NaN", "seconds above 0"),
+            ("retry-timeout-s", "0", "a number above 0"),
+            ("retry-timeout-s", "NaN", "a number above 0"),
             ("stable-row-ids", "yes", "true or false"),
-            ("statistics", "full", "none"),
-        ];
-        for (name, value, allowed) in bad {
-            let settings = BTreeMap::from([(name.to_owned(), value.to_owned())]);
-            let error = check_settings(&settings).unwrap_err();
-            assert_eq!(error.message, format!("{name}={value}: allowed is {allowed}"));
+            ("statistics", "minmax", "none"),
+        ] {
+            let message = format!("{name} is `{value}`; it must be {allowed}");
+            assert_eq!(check_settings(&with(name, value)), Err(message));
         }
-        let good = BTreeMap::from([("retry-timeout-s".to_owned(), "0.5".to_owned())]);
-        assert_eq!(Settings::parse(&good).unwrap().retry_timeout, Duration::from_millis(500));
+        let half = Options::resolve(&with("retry-timeout-s", "0.5")).unwrap();
+        assert_eq!(half.retry_timeout, Duration::from_millis(500));
     }
 
     #[test]

@@ -66,12 +66,8 @@ impl Store for MemoryStore {
         self.note("GET", key);
         let body = self.0.lock().unwrap().objects.get(key).cloned();
         let body = body.ok_or(StoreError::NotFound { key: key.to_owned() })?;
-        let info = ObjectInfo {
-            key: key.to_owned(),
-            size_bytes: body.len() as u64,
-            etag: String::new(),
-            modified_ms: 0,
-        };
+        let info =
+            ObjectInfo { key: key.to_owned(), size_bytes: body.len() as u64, etag: String::new(), modified_ms: 0 };
         Ok(Object { info, start: 0, body })
     }
 
@@ -135,10 +131,7 @@ async fn an_append_reads_and_writes_what_the_design_says() {
     assert_eq!(site.writer.finish_operation().attempts.len(), 0);
 
     assert_eq!(table.append(&[file(0)]).await.unwrap(), 1);
-    assert_eq!(
-        store.requests(),
-        ["GET metadata", "PUT manifest", "PUT manifest_list", "GET metadata", "PUT metadata"]
-    );
+    assert_eq!(store.requests(), ["GET metadata", "PUT manifest", "PUT manifest_list", "GET metadata", "PUT metadata"]);
     assert_eq!(table.append(&[file(1)]).await.unwrap(), 2);
     assert_eq!(
         store.requests(),
@@ -165,10 +158,7 @@ async fn a_load_reads_every_manifest_once_a_handle() {
     active.paths.sort();
     assert_eq!(active.version, 3);
     assert_eq!(active.paths, ["data/00000.parquet", "data/00001.parquet", "data/00002.parquet"]);
-    assert_eq!(
-        store.requests(),
-        ["GET metadata", "GET manifest_list", "GET manifest", "GET manifest", "GET manifest"]
-    );
+    assert_eq!(store.requests(), ["GET metadata", "GET manifest_list", "GET manifest", "GET manifest", "GET manifest"]);
     fresh.files().await.unwrap();
     assert_eq!(store.requests(), Vec::<String>::new());
     assert_eq!(fresh.commits().await.unwrap(), [1, 2, 3]);

@@ -11,7 +11,7 @@ use lakemark_core::store::{
     ListPage, ListQuery, Object, ObjectInfo, Precondition, Span, Store, StoreError, StoreResult, Traits,
 };
 use lakemark_core::table::{DataFile, Format, Site};
-use lakemark_core::writer::Writer;
+use lakemark_core::writer::{Scope, Writer};
 use lakemark_formats::lance::Lance;
 
 const TABLE: &str = "bench/0001/table";
@@ -51,7 +51,7 @@ impl MemoryStore {
 
     fn site(&self) -> Site {
         Site {
-            writer: Writer::new(0),
+            writer: Writer::new(0, Scope::plain()),
             store: Arc::new(self.clone()),
             table: TABLE.to_owned(),
             settings: BTreeMap::new(),

@@ -1,1 +1,96 @@
-//! placeholder
+//! What is measured: the scenarios, which know no format, and the definitions of what to run.
+
+pub mod audit;
+pub mod definition;
+pub mod operation;
+pub mod parameters;
+pub mod sequential_commit;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lakemark_core::store::Provider;
+use lakemark_core::table::{Format, OperationError, Site};
+use lakemark_core::writer::{Scope, Writer};
+use lakemark_results::record::Line;
+
+/// Takes a cell's lines, in order.
+pub trait Sink: Send + Sync {
+    /// Takes one line. What it costs is the harness' own work.
+    fn emit(&self, line: &Line);
+}
+
+/// What a scenario runs on: one table of one format at one provider.
+pub struct Bench {
+    /// The format.
+    pub format: Arc<dyn Format>,
+    /// The provider.
+    pub provider: Arc<dyn Provider>,
+    /// Resolved settings of the format.
+    pub settings: BTreeMap<String, String>,
+    /// Key prefix of the table, without slashes at its ends.
+    pub table: String,
+    /// Where the lines go.
+    pub sink: Arc<dyn Sink>,
+}
+
+impl Bench {
+    /// A place for one more writer or reader, with a client and a log of its own.
+    pub fn site(&self, writer: u32) -> Site {
+        let writer = Writer::new(writer, Scope::of_table(self.format.clone(), &self.table));
+        let store = self.provider.clone().client(writer.clone());
+        Site { writer, store, table: self.table.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Why a scenario could not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A parameter has a value that is not allowed.
+    #[error("{name} is {value}: allowed is {allowed}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// The value given.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A parameter that the scenario does not have.
+    #[error("{scenario} has no parameter {name}: it has {known}")]
+    UnknownParameter {
+        /// The scenario.
+        scenario: &'static str,
+        /// What was given.
+        name: String,
+        /// The names that it has.
+        known: String,
+    },
+    /// An operation that everything else depends on failed.
+    #[error("cannot {what}: {source}")]
+    Operation {
+        /// What was tried.
+        what: String,
+        /// What the library said.
+        source: OperationError,
+    },
+}
+
+/// What a scenario is, for `lakemark list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ScenarioInfo {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [parameters::Parameter],
+}
+
+/// All scenarios.
+pub const SCENARIOS: [ScenarioInfo; 1] = [sequential_commit::INFO];
+
+/// The scenario of a name.
+pub fn find(name: &str) -> Option<ScenarioInfo> {
+    SCENARIOS.into_iter().find(|scenario| scenario.name == name)
+}

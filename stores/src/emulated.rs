@@ -1,6 +1,6 @@
 //! The emulated provider: objects in memory, with the latencies, limits and answers of a profile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The random numbers of one request: of `writer`, the `nth` of this `method`, in a run under `seed`.
 ///
 /// The same on every platform. ChaCha8 and not `SmallRng`, whose algorithm may change between versions and word sizes.
-pub fn stream(seed: u64, writer: u32, method: u8, nth: u64) -> ChaCha8Rng {
+pub(crate) fn stream(seed: u64, writer: u32, method: u8, nth: u64) -> ChaCha8Rng {
     let mut request = [0; 13];
     request[..4].copy_from_slice(&writer.to_le_bytes());
     request[4] = method;

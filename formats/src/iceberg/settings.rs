@@ -13,7 +13,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "whether an append first reads every manifest to find files that are in the table already: off or on; \
                the library's is on, and makes an append's cost grow with the number of commits",
     },
-    Setting { name: "format-version", default: "2", help: "version of the table format: 1, 2 or 3; the library's is 2" },
+    Setting {
+        name: "format-version",
+        default: "2",
+        help: "version of the table format: 1, 2 or 3; the library's is 2",
+    },
     Setting {
         name: "statistics",
         default: "none",
@@ -129,9 +133,11 @@ fn parsed<T: FromStr>(name: &str, value: &str, allowed: &str) -> Result<T, Strin
 }
 
 fn one_of<T: Copy>(name: &str, value: &str, allowed: &[(&str, T)]) -> Result<T, String> {
-    allowed.iter().find(|(text, _)| *text == value).map(|(_, meaning)| *meaning).ok_or_else(|| {
-        refused(name, value, &allowed.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(" or "))
-    })
+    allowed
+        .iter()
+        .find(|(text, _)| *text == value)
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| refused(name, value, &allowed.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(" or ")))
 }
 
 fn refused(name: &str, value: &str, allowed: &str) -> String {
@@ -151,10 +157,8 @@ mod tests {
     #[test]
     fn defaults_are_the_librarys() {
         let library = TableProperties::try_from(&HashMap::new()).unwrap();
-        let settings: HashMap<_, _> = PROPERTIES
-            .iter()
-            .map(|(name, property)| ((*property).to_owned(), default(name).to_owned()))
-            .collect();
+        let settings: HashMap<_, _> =
+            PROPERTIES.iter().map(|(name, property)| ((*property).to_owned(), default(name).to_owned())).collect();
         let ours = TableProperties::try_from(&settings).unwrap();
         assert_eq!(ours.commit_num_retries, library.commit_num_retries);
         assert_eq!(ours.commit_min_retry_wait_ms, library.commit_min_retry_wait_ms);

@@ -105,6 +105,11 @@ pub trait Format: Send + Sync {
 
     /// Opens the table with a new handle that shares no cache with any other.
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>>;
+
+    /// Removes what a cell left outside the store (a catalog's rows). The emulated store goes with its process.
+    async fn clean(&self, _site: &Site) -> OperationResult<()> {
+        Ok(())
+    }
 }
 
 /// An open handle of a table.

@@ -6,7 +6,7 @@ pub mod object_store_013 {
     use ::object_store_013 as object_store;
 
     macro_rules! answer {
-        ($name:ident { $($fields:tt)* }) => { $name { $($fields)* } };
+        ($name:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => { $name { $($field $(: $value)?),* } };
     }
 
     include!("object_store.rs");
@@ -18,7 +18,9 @@ pub mod object_store_014 {
     use ::object_store_014 as object_store;
 
     macro_rules! answer {
-        ($name:ident { $($fields:tt)* }) => { $name { $($fields)* extensions: Default::default() } };
+        ($name:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {
+            $name { $($field $(: $value)?,)* extensions: Default::default() }
+        };
     }
 
     include!("object_store.rs");

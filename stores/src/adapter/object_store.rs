@@ -194,7 +194,7 @@ impl ObjectStore for Adapter {
                 objects.push(listed(object)?);
             }
         }
-        Ok(answer!(ListResult { common_prefixes: common_prefixes.into_iter().collect(), objects, }))
+        Ok(answer!(ListResult { common_prefixes: common_prefixes.into_iter().collect(), objects }))
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
@@ -237,7 +237,7 @@ impl MultipartUpload for Upload {
 }
 
 fn written(tag: String) -> PutResult {
-    answer!(PutResult { e_tag: Some(tag), version: None, })
+    answer!(PutResult { e_tag: Some(tag), version: None })
 }
 
 fn listed(info: ObjectInfo) -> Result<ObjectMeta> {
@@ -407,7 +407,8 @@ mod tests {
     #[tokio::test]
     async fn update_needs_the_current_tag() -> TestResult {
         let adapter = Adapter::new(Memory::holding(&["a"], true));
-        let update = |tag: &str| PutMode::Update(object_store::UpdateVersion { e_tag: Some(tag.into()), version: None });
+        let update =
+            |tag: &str| PutMode::Update(object_store::UpdateVersion { e_tag: Some(tag.into()), version: None });
         adapter.put_opts(&"a".into(), "1".into(), update("0").into()).await?;
         for key in ["a", "absent"] {
             let lost = adapter.put_opts(&key.into(), "2".into(), update("0").into()).await;

@@ -250,7 +250,7 @@ fn block_until(deadline_ns: u64) -> bool {
 /// # Safety
 /// As libc's `clock_gettime`: `out` is null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
+pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
     if !active() || out.is_null() {
         return real_clock_gettime(clock, out);
     }
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> 
 /// # Safety
 /// As libc's `epoll_wait`: `events` is valid for `capacity` entries.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, capacity: c_int, timeout: c_int) -> c_int {
+pub(super) unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, capacity: c_int, timeout: c_int) -> c_int {
     // SAFETY: the address is libc's epoll_wait; the arguments are the caller's.
     let real = |timeout: c_int| unsafe {
         std::mem::transmute::<*mut c_void, EpollWait>(EPOLL_WAIT.address())(epoll, events, capacity, timeout)
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, capa
 /// # Safety
 /// As libc's `nanosleep`: `duration` is valid for reads, `remainder` null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut timespec) -> c_int {
+pub(super) unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut timespec) -> c_int {
     if !active() || duration.is_null() {
         // SAFETY: the address is libc's nanosleep; the arguments are the caller's.
         return unsafe {
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut ti
 /// # Safety
 /// As libc's `clock_nanosleep`: `time` is valid for reads, `remainder` null or valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_nanosleep(
+pub(super) unsafe extern "C" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     time: *const timespec,
@@ -367,7 +367,7 @@ pub unsafe extern "C" fn clock_nanosleep(
 /// # Safety
 /// As libc's `syscall`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn syscall(
+pub(super) unsafe extern "C" fn syscall(
     number: c_long,
     a: c_long,
     b: c_long,

@@ -1,0 +1,220 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use lakemark_core::clock::{Cpu, Mode};
+use lakemark_results::table::OutputFormat;
+
+/// Measures what a table format's metadata costs: to commit, to load, to contend for.
+///
+/// Exit status: 0 if everything ran and was verified, 1 if something failed, 2 if the command was not understood, 3 if a
+/// cell failed its audit (its figures are invalid), 130 if it was stopped.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a grid of cells, given by options or by a definition in a TOML file
+    Run(RunOptions),
+    /// Run the cells of a published study and set the figures beside the published ones
+    Reproduce(ReproduceOptions),
+    /// Run the cells of a run folder that have not ended yet
+    Resume(ResumeOptions),
+    /// Show every request of one commit or load
+    Trace(TraceOptions),
+    /// List formats, catalogs, stores, scenarios and studies
+    List(ListOptions),
+    /// Run one cell: reads it from standard input, writes its records to standard output (docs/PROTOCOL.md)
+    #[command(hide = true)]
+    Worker,
+}
+
+/// How cells run, whatever they measure.
+#[derive(Args, Clone, Debug)]
+pub struct HowOptions {
+    /// How waiting is done: skip (the clock moves on when nothing else can happen) or real
+    #[arg(long, default_value_t = Mode::Skip, value_name = "MODE")]
+    pub clock: Mode,
+    /// How much process time computing takes: measured, free, or scale=F
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<Cpu>,
+    /// Seed of the latencies
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Cells that run side by side [default: one for each CPU, two at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Folder that run folders are made in
+    #[arg(long, default_value = "runs", value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// Name of the run and of its folder [default: from the date]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// A worker built elsewhere for a format: it takes the built-in one's place
+    #[arg(long = "worker", value_name = "FORMAT=PATH")]
+    pub workers: Vec<String>,
+    /// Show what would run, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Form of what is printed: text, json or csv
+    #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub format: OutputFormat,
+}
+
+/// Options of `run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
+    /// A definition: a TOML file, or the name of a built-in one
+    pub definition: Option<String>,
+    /// Formats, with commas between them [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "FORMAT")]
+    pub formats: Vec<String>,
+    /// Stores: profiles by name, or profile files ending in .toml
+    #[arg(long, value_delimiter = ',', value_name = "STORE")]
+    pub stores: Vec<String>,
+    /// Catalogs: sqlite, sqlite:PATH, or the URL of a database; each format's own default without any
+    #[arg(long = "catalog", value_name = "CATALOG")]
+    pub catalogs: Vec<String>,
+    /// Scenario
+    #[arg(long, default_value = "sequential-commit", value_name = "SCENARIO")]
+    pub scenario: String,
+    /// Appends: the same as --param appends=N
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub appends: Option<String>,
+    /// A parameter of the scenario
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub parameters: Vec<String>,
+    /// A setting of a format
+    #[arg(long = "set", value_name = "FORMAT.NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// Run each cell this often, with a seed of its own each time
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub repeat: u16,
+    /// How cells run
+    #[command(flatten)]
+    pub how: HowOptions,
+}
+
+/// Options of `reproduce`.
+#[derive(Args, Clone, Debug)]
+pub struct ReproduceOptions {
+    /// The study
+    pub study: String,
+    /// Only this scenario of it
+    #[arg(long, value_name = "SCENARIO")]
+    pub scenario: Option<String>,
+    /// Only these formats
+    #[arg(long, value_delimiter = ',', value_name = "FORMAT")]
+    pub formats: Vec<String>,
+    /// Only these stores
+    #[arg(long, value_delimiter = ',', value_name = "STORE")]
+    pub stores: Vec<String>,
+    /// Catalog for the formats that need one
+    #[arg(long = "catalog", value_name = "CATALOG")]
+    pub catalog: Option<String>,
+    /// Appends, in place of the study's number
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub appends: Option<String>,
+    /// A tenth of the work
+    #[arg(long, conflicts_with = "appends")]
+    pub quick: bool,
+    /// A setting of a format
+    #[arg(long = "set", value_name = "FORMAT.NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// How cells run
+    #[command(flatten)]
+    pub how: HowOptions,
+}
+
+/// Options of `resume`.
+#[derive(Args, Clone, Debug)]
+pub struct ResumeOptions {
+    /// The run folder
+    pub folder: PathBuf,
+    /// Catalog URL, for cells whose catalog needs a password: run folders keep none
+    #[arg(long = "catalog", value_name = "CATALOG")]
+    pub catalog: Option<String>,
+    /// Cells that run side by side [default: one for each CPU, two at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Show what would run, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Form of what is printed: text, json or csv
+    #[arg(long = "format", default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub output: OutputFormat,
+}
+
+/// What to trace.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Traced {
+    /// The commit of the last append
+    Commit,
+    /// A cold open after it
+    Load,
+}
+
+/// Options of `trace`.
+#[derive(Args, Clone, Debug)]
+pub struct TraceOptions {
+    /// Format
+    #[arg(value_name = "FORMAT")]
+    pub table: String,
+    /// Store: a profile by name, or a profile file ending in .toml
+    #[arg(long, default_value = "s3", value_name = "STORE")]
+    pub store: String,
+    /// Catalog, for a format that needs one
+    #[arg(long = "catalog", value_name = "CATALOG")]
+    pub catalog: Option<String>,
+    /// What to show
+    #[arg(long, value_enum, default_value_t = Traced::Commit)]
+    pub operation: Traced,
+    /// The append whose commit is shown, or that the load comes after
+    #[arg(long, default_value = "100", value_name = "N", allow_negative_numbers = true)]
+    pub at: String,
+    /// A setting of the format
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// Seed of the latencies
+    #[arg(long, default_value_t = crate::plan::SEED, value_name = "N")]
+    pub seed: u64,
+    /// How much process time computing takes: measured, free, or scale=F
+    #[arg(long, default_value_t = Cpu::Measured, value_name = "CPU")]
+    pub cpu: Cpu,
+    /// Form of what is printed: text, json or csv
+    #[arg(long = "format", default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub output: OutputFormat,
+}
+
+/// What to list.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Listed {
+    /// Table formats and their settings
+    Formats,
+    /// Catalogs
+    Catalogs,
+    /// Emulated stores and where their numbers come from
+    Stores,
+    /// Scenarios and their parameters
+    Scenarios,
+    /// Published studies and the definitions that reproduce them
+    Studies,
+}
+
+/// Options of `list`.
+#[derive(Args, Clone, Debug)]
+pub struct ListOptions {
+    /// What to list [default: everything, in short]
+    #[arg(value_enum)]
+    pub what: Option<Listed>,
+    /// Form of what is printed: text, json or csv
+    #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub format: OutputFormat,
+}

@@ -1,0 +1,237 @@
+//! `lakemark run`: a grid of cells, from options or from a definition.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
+use lakemark_results::run::RunFolder;
+use lakemark_results::summary::CellSummary;
+use lakemark_results::table::{Column, Field, OutputFormat, Table};
+use lakemark_scenarios::definition::{Definition, Grid};
+
+use super::Ended;
+use crate::cli::{HowOptions, RunOptions};
+use crate::plan::{self, Cell, How};
+use crate::{driver, machine, output, registry};
+
+/// Runs the command.
+///
+/// # Errors
+/// If what was asked for cannot be planned, or the run cannot be kept.
+pub fn run(options: &RunOptions) -> Result<Ended> {
+    let (name, cells) = plan::usage(planned(options))?;
+    let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
+    output::print_table(&summary_table(&folder, &statuses)?, options.how.format)?;
+    Ok(Ended::of(cells.iter().map(|cell| statuses.get(&cell.plan.id))))
+}
+
+fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
+    let definition = options.definition.as_deref().map(definition).transpose()?;
+    let (cpu, seed) = definition.as_ref().map_or((None, None), |found| (found.cpu.as_deref(), found.seed));
+    let how = How::new(&options.how, cpu, seed, options.repeat)?;
+    let (name, mut grids) = match definition {
+        Some(definition) => (definition.name, definition.grid),
+        None => (options.scenario.clone(), vec![grid(options)]),
+    };
+    let settings = plan::settings(&options.settings)?;
+    for grid in &mut grids {
+        for (flag, given, target) in
+            [("formats", &options.formats, &mut grid.formats), ("stores", &options.stores, &mut grid.stores)]
+        {
+            if !given.is_empty() {
+                *target = given.clone();
+            }
+            anyhow::ensure!(target.iter().all(|name| !name.is_empty()), "--{flag}: a name is empty");
+        }
+        if !options.catalogs.is_empty() {
+            grid.catalogs = options.catalogs.clone();
+        }
+        for parameter in &options.parameters {
+            let (name, value) = plan::pair(parameter, "--param", "NAME=VALUE")?;
+            grid.parameters.insert(name, value.into());
+        }
+        if let Some(appends) = &options.appends {
+            grid.parameters.insert("appends".to_owned(), appends.as_str().into());
+        }
+        for (format, given) in &settings {
+            grid.settings.entry(format.clone()).or_default().extend(given.clone());
+        }
+    }
+    Ok((name, plan::cells(&grids, &how)?))
+}
+
+fn grid(options: &RunOptions) -> Grid {
+    let all = registry::infos().iter().map(|info| info.name.to_owned()).collect();
+    Grid {
+        scenario: options.scenario.clone(),
+        formats: if options.formats.is_empty() { all } else { options.formats.clone() },
+        stores: if options.stores.is_empty() { vec!["s3".to_owned()] } else { options.stores.clone() },
+        ..Grid::default()
+    }
+}
+
+fn definition(name: &str) -> Result<Definition> {
+    let is_file = Path::new(name).extension().is_some_and(|extension| extension == "toml");
+    Ok(if is_file { Definition::read(Path::new(name))? } else { Definition::builtin(name)? })
+}
+
+/// Runs cells into a new run folder, or says what would run; none in the latter case.
+///
+/// # Errors
+/// If the folder cannot be made or written.
+pub fn start(
+    name: &str,
+    cells: &[Cell],
+    options: &HowOptions,
+) -> Result<Option<(RunFolder, BTreeMap<String, CellStatus>)>> {
+    if options.dry_run {
+        output::print_table(&plan_table(cells), options.format)?;
+        return Ok(None);
+    }
+    let folder = create(options, name, cells)?;
+    output::tell(&format!("{} cells into {}", cells.len(), folder.path().display()));
+    let statuses = driver::run(&folder, cells, options.jobs)?;
+    Ok(Some((folder, statuses)))
+}
+
+/// Makes a run folder for cells.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn create(options: &HowOptions, name: &str, cells: &[Cell]) -> Result<RunFolder> {
+    let run = options.name.clone().unwrap_or_else(|| machine::run_name(name));
+    let folder = RunFolder::create(&options.out, manifest(run, cells)?)?;
+    keep_profiles(&folder, cells)?;
+    Ok(folder)
+}
+
+fn manifest(run: String, cells: &[Cell]) -> Result<Manifest> {
+    let libraries = cells.iter().map(|cell| {
+        let info = registry::info(&cell.plan.format)?;
+        let (library, version) = info.library.split_once(' ').unwrap_or((&info.library, "unknown"));
+        Ok((library.to_owned(), version.to_owned()))
+    });
+    Ok(Manifest {
+        schema: SCHEMA,
+        run,
+        created: machine::now(),
+        command: std::env::args().map(|argument| without_password(&argument)).collect(),
+        seed: cells.first().map_or(plan::SEED, |cell| cell.plan.seed),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: machine::commit(),
+        libraries: libraries.collect::<Result<_>>()?,
+        cpu_model: machine::cpu_model(),
+        cpus: machine::cpus(),
+        memory_bytes: machine::memory_bytes(),
+        kernel: machine::kernel(),
+        os: std::env::consts::OS.to_owned(),
+        profiles: cells.iter().map(|cell| (cell.profile.name.clone(), cell.profile.hash())).collect(),
+        cells: cells.iter().map(|cell| cell.plan.clone()).collect(),
+    })
+}
+
+/// An argument as a file may hold it: of a URL, only what is before and behind the user's name and password.
+fn without_password(argument: &str) -> String {
+    let Some((scheme, rest)) = argument.split_once("://") else { return argument.to_owned() };
+    // The password may itself hold an @ or a slash: everything up to the last @ goes; so does a query.
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let host = host.split(['?', '#']).next().unwrap_or_default();
+    if host.len() == rest.len() { argument.to_owned() } else { format!("{scheme}://***@{host}") }
+}
+
+/// Keeps the profiles, so that `resume` runs on the same ones whatever becomes of their files.
+fn keep_profiles(folder: &RunFolder, cells: &[Cell]) -> Result<()> {
+    let profiles = folder.path().join("profiles");
+    std::fs::create_dir_all(&profiles).with_context(|| format!("cannot create {}", profiles.display()))?;
+    for cell in cells {
+        let path = profiles.join(format!("{}.json", cell.profile.name));
+        let text = serde_json::to_string_pretty(&cell.profile.to_json())?;
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What would run.
+pub fn plan_table(cells: &[Cell]) -> Table {
+    let columns = ["cell", "format", "catalog", "store", "scenario", "parameters", "settings"].map(Column::text);
+    let mut table = Table::new(&columns);
+    for Cell { plan, .. } in cells {
+        let parameters: Vec<String> = plan.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let settings: Vec<String> = plan.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let fields =
+            [&plan.id, &plan.format, &plan.catalog, &plan.store, &plan.scenario, &parameters.join(" "), &settings.join(" ")];
+        table.push(fields.map(|text| Field::text(Some(text.as_str()))).into());
+    }
+    table
+}
+
+/// One row a cell: what it measured and what it used.
+///
+/// # Errors
+/// If records cannot be read back.
+pub fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>) -> Result<Table> {
+    let columns = [
+        Column::text("cell"),
+        Column::text("store"),
+        Column::text("verdict"),
+        Column::number("appends"),
+        Column::number("failed_appends"),
+        Column::number("failed_attempts_percent"),
+        Column::number("mean_ms"),
+        Column::number("p99_ms"),
+        Column::number("last100_ms"),
+        Column::number("wait_ms"),
+        Column::number("catalog_ms"),
+        Column::number("cpu_ms"),
+        Column::number("active_mib"),
+        Column::number("real_s"),
+        Column::number("memory_mib"),
+    ];
+    let mut table = Table::new(&columns);
+    for plan in &folder.manifest().cells {
+        let Some(status) = statuses.get(&plan.id) else { continue };
+        let summary = CellSummary::read(folder, &plan.id)?;
+        let emulated = if plan.is_emulated() { "emulated" } else { "real" };
+        let latency = summary.latency.as_ref();
+        let split = summary.split.as_ref();
+        let active_bytes = summary.metadata.last().map(|sample| sample.active.bytes as f64);
+        let mib = |bytes: f64| bytes / f64::from(1 << 20);
+        table.push(vec![
+            Field::text(Some(&plan.id)),
+            Field::text(Some(&format!("{} {emulated}", plan.store))),
+            Field::text(Some(if status.is_verified() { "verified" } else { status.state.as_str() })),
+            Field::number(Some(summary.appends_ok.0 as f64)),
+            Field::number(Some(summary.appends_failed.0 as f64)),
+            Field::number(summary.failed_attempt_rate.map(|rate| rate * 100.0)),
+            Field::number(latency.map(|latency| latency.mean_ms)),
+            Field::number(latency.map(|latency| latency.p99_ms)),
+            Field::number(latency.and_then(|latency| latency.last100_mean_ms)),
+            Field::number(split.map(|split| split.wait_ms)),
+            Field::number(split.map(|split| split.catalog_ms)),
+            Field::number(split.map(|split| split.cpu_ms)),
+            Field::number(active_bytes.map(mib)),
+            Field::number(status.usage.as_ref().map(|usage| usage.real_s)),
+            Field::number(status.usage.as_ref().map(|usage| mib(usage.peak_memory_bytes as f64))),
+        ]);
+    }
+    Ok(table)
+}
+
+/// Whether a form of output is for people, who want to be told more than the data.
+pub fn is_for_people(format: OutputFormat) -> bool {
+    matches!(format, OutputFormat::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_on_the_command_line_is_not_kept() {
+        assert_eq!(without_password("postgres://me:pass@host/db"), "postgres://***@host/db");
+        assert_eq!(without_password("--catalog=postgres://me:p@ss/w@host/db?sslpassword=x"), "--catalog=postgres://***@host/db");
+        assert_eq!(without_password("postgres://host/db"), "postgres://host/db");
+        assert_eq!(without_password("--appends"), "--appends");
+    }
+}

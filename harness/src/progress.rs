@@ -1,0 +1,54 @@
+//! How far the cells are, on a terminal.
+
+use std::io::{self, IsTerminal};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lakemark_results::manifest::CellPlan;
+
+/// Bars for the cells that run. Draws nothing unless standard error is a terminal.
+#[derive(Clone, Debug)]
+pub struct Progress(MultiProgress);
+
+/// The bar of one cell.
+#[derive(Debug)]
+pub struct CellProgress {
+    bar: ProgressBar,
+    /// What a line holds that counts as one step.
+    step: &'static str,
+}
+
+impl Progress {
+    /// Bars on standard error.
+    pub fn new() -> Self {
+        let target =
+            if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self(MultiProgress::with_draw_target(target))
+    }
+
+    /// A bar for a cell that starts.
+    pub fn cell(&self, plan: &CellPlan) -> CellProgress {
+        let steps = plan.parameters.get("appends").and_then(serde_json::Value::as_u64).unwrap_or_default();
+        let bar = self.0.add(ProgressBar::new(steps));
+        // The template is a constant: if it ever stopped being one, the default style would do.
+        if let Ok(style) = ProgressStyle::with_template("{prefix:42} {bar:30} {pos:>6}/{len} {elapsed:>4} (left {eta})") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(plan.id.clone());
+        CellProgress { bar, step: "\"kind\":\"append\"" }
+    }
+}
+
+impl CellProgress {
+    /// Takes note of a line of the worker.
+    pub fn line(&self, raw: &str) {
+        if !self.bar.is_hidden() && raw.starts_with("{\"type\":\"operation\"") && raw.contains(self.step) {
+            self.bar.inc(1);
+        }
+    }
+}
+
+impl Drop for CellProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
