@@ -9,7 +9,8 @@ use iceberg::io::StorageFactory;
 use iceberg::{Catalog, CatalogBuilder};
 use iceberg_catalog_sql::{SqlBindStyle, SqlCatalog, SqlCatalogBuilder};
 use lakemark_core::writer::Writer;
-use sqlx::any::{AnyConnection, install_default_drivers};
+use sqlx::AnyConnection;
+use sqlx::any::install_default_drivers;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
@@ -78,10 +79,13 @@ impl SqlDatabase {
             }
         };
         let database = Self { spec: spec.clone(), url, catalog: catalog.to_owned(), description, _folder: folder };
-        // Another process may be making the tables: then they exist at the second try.
-        if database.open(writer, storage.clone(), 1).await.is_err() {
-            database.open(writer, storage, 1).await?;
+        // Other processes may be making the two tables, and be first at either: what one lost exists at the next try.
+        for _ in 0..2 {
+            if database.open(writer, storage.clone(), 1).await.is_ok() {
+                return Ok(database);
+            }
         }
+        database.open(writer, storage, 1).await?;
         Ok(database)
     }
 

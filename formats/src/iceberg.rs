@@ -7,7 +7,6 @@
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
 use std::sync::Arc;
 
 use ::iceberg::io::StorageFactory;
@@ -20,8 +19,8 @@ use ::iceberg::transaction::{ApplyTransactionAction, Transaction};
 use ::iceberg::{Catalog, NamespaceIdent, TableCreation, TableIdent};
 use async_trait::async_trait;
 use futures::TryStreamExt;
-use lakemark_catalogs::counted::{Counted, ensure_namespace, outcome};
-use lakemark_catalogs::{CatalogError, CatalogSpec, SqlDatabase};
+use lakemark_catalogs::counted::{ensure_namespace, outcome};
+use lakemark_catalogs::{CatalogSpec, SqlDatabase};
 use lakemark_core::table::{
     ActiveFiles, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
 };
@@ -77,28 +76,19 @@ impl Iceberg {
         self.database.get().map(|database| database.description().to_owned())
     }
 
-    /// Removes this cell's rows from the database, if it was used. Objects in the store stay.
-    ///
-    /// # Errors
-    ///
-    /// What the database says.
-    pub async fn clean(&self, site: &Site) -> OperationResult<()> {
-        match self.database.get() {
-            Some(database) => database.clean(&site.writer, storage(site)).await.map_err(unusable),
-            None => Ok(()),
-        }
-    }
-
     async fn database(&self, site: &Site) -> OperationResult<Arc<SqlDatabase>> {
         let prepare =
             async { SqlDatabase::prepare(&self.spec, &self.catalog, &site.writer, storage(site)).await.map(Arc::new) };
-        self.database.get_or_try_init(|| prepare).await.cloned().map_err(unusable)
+        self.database.get_or_try_init(|| prepare).await.cloned().map_err(OperationError::other)
     }
 
     async fn connect(&self, site: &Site) -> OperationResult<Connection> {
         let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
         let database = self.database(site).await?;
-        let catalog = database.open(&site.writer, storage(site), options.pool_connections).await.map_err(unusable)?;
+        let catalog = database
+            .open(&site.writer, storage(site), options.pool_connections)
+            .await
+            .map_err(OperationError::other)?;
         Ok(Connection { catalog: Box::new(catalog), database, options })
     }
 }
@@ -137,7 +127,7 @@ impl Format for Iceberg {
 
     async fn create(&self, site: &Site) -> OperationResult<()> {
         let connection = self.connect(site).await?;
-        let failed = |error| connection.failed(&error);
+        let failed = |error: ::iceberg::Error| connection.failed(&error);
         let id = NestedField::optional(ID_FIELD, ID_NAME, Type::Primitive(PrimitiveType::Long));
         let schema = Schema::builder().with_fields([id.into()]).build().map_err(failed)?;
         let table = identifier(&site.table);
@@ -158,6 +148,14 @@ impl Format for Iceberg {
         let table =
             connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
         Ok(Box::new(Handle { connection, table, root: format!("{}/", location(&site.table)) }))
+    }
+
+    /// Removes this cell's rows from the database, if it was used. Objects in the store stay.
+    async fn clean(&self, site: &Site) -> OperationResult<()> {
+        match self.database.get() {
+            Some(database) => database.clean(&site.writer, storage(site)).await.map_err(OperationError::other),
+            None => Ok(()),
+        }
     }
 }
 
@@ -259,7 +257,7 @@ impl Table for Handle {
             next = snapshot.parent_snapshot_id().and_then(|parent| metadata.snapshot_by_id(parent));
         }
         snapshots.reverse();
-        let number = |(position, sequence_number)| match metadata.format_version() {
+        let number = |(position, sequence_number): (u64, u64)| match metadata.format_version() {
             FormatVersion::V1 => position + 1,
             _ => sequence_number,
         };
@@ -283,10 +281,6 @@ fn identifier(table: &str) -> TableIdent {
 
 fn storage(site: &Site) -> Arc<dyn StorageFactory> {
     Arc::new(IcebergStorage::new(Arc::clone(&site.store)))
-}
-
-fn unusable(error: CatalogError) -> OperationError {
-    OperationError::other(&error as &dyn Display)
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ use lakemark_results::table::OutputFormat;
 /// cell failed its audit (its figures are invalid), 130 if it was stopped.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a grid of cells, given by options or by a definition in a TOML file
     Run(RunOptions),
     /// Run the cells of a published study and set the figures beside the published ones
@@ -38,123 +38,123 @@ pub enum Command {
 
 /// How cells run, whatever they measure.
 #[derive(Args, Clone, Debug)]
-pub struct HowOptions {
+pub(crate) struct HowOptions {
     /// How waiting is done: skip (the clock moves on when nothing else can happen) or real
     #[arg(long, default_value_t = Mode::Skip, value_name = "MODE")]
-    pub clock: Mode,
+    pub(crate) clock: Mode,
     /// How much process time computing takes: measured, free, or scale=F
     #[arg(long, value_name = "CPU")]
-    pub cpu: Option<Cpu>,
+    pub(crate) cpu: Option<Cpu>,
     /// Seed of the latencies
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Cells that run side by side [default: one for each CPU, two at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub jobs: Option<u16>,
+    pub(crate) jobs: Option<u16>,
     /// Folder that run folders are made in
     #[arg(long, default_value = "runs", value_name = "FOLDER")]
-    pub out: PathBuf,
+    pub(crate) out: PathBuf,
     /// Name of the run and of its folder [default: from the date]
     #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// A worker built elsewhere for a format: it takes the built-in one's place
     #[arg(long = "worker", value_name = "FORMAT=PATH")]
-    pub workers: Vec<String>,
+    pub(crate) workers: Vec<String>,
     /// Show what would run, and run nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Form of what is printed: text, json or csv
     #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
-    pub format: OutputFormat,
+    pub(crate) format: OutputFormat,
 }
 
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
-pub struct RunOptions {
+pub(crate) struct RunOptions {
     /// A definition: a TOML file, or the name of a built-in one
-    pub definition: Option<String>,
+    pub(crate) definition: Option<String>,
     /// Formats, with commas between them [default: all]
     #[arg(long, value_delimiter = ',', value_name = "FORMAT")]
-    pub formats: Vec<String>,
+    pub(crate) formats: Vec<String>,
     /// Stores: profiles by name, or profile files ending in .toml
     #[arg(long, value_delimiter = ',', value_name = "STORE")]
-    pub stores: Vec<String>,
+    pub(crate) stores: Vec<String>,
     /// Catalogs: sqlite, sqlite:PATH, or the URL of a database; each format's own default without any
     #[arg(long = "catalog", value_name = "CATALOG")]
-    pub catalogs: Vec<String>,
+    pub(crate) catalogs: Vec<String>,
     /// Scenario
     #[arg(long, default_value = "sequential-commit", value_name = "SCENARIO")]
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// Appends: the same as --param appends=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub appends: Option<String>,
+    pub(crate) appends: Option<String>,
     /// A parameter of the scenario
     #[arg(long = "param", value_name = "NAME=VALUE")]
-    pub parameters: Vec<String>,
+    pub(crate) parameters: Vec<String>,
     /// A setting of a format
     #[arg(long = "set", value_name = "FORMAT.NAME=VALUE")]
-    pub settings: Vec<String>,
+    pub(crate) settings: Vec<String>,
     /// Run each cell this often, with a seed of its own each time
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub repeat: u16,
+    pub(crate) repeat: u16,
     /// How cells run
     #[command(flatten)]
-    pub how: HowOptions,
+    pub(crate) how: HowOptions,
 }
 
 /// Options of `reproduce`.
 #[derive(Args, Clone, Debug)]
-pub struct ReproduceOptions {
+pub(crate) struct ReproduceOptions {
     /// The study
-    pub study: String,
+    pub(crate) study: String,
     /// Only this scenario of it
     #[arg(long, value_name = "SCENARIO")]
-    pub scenario: Option<String>,
+    pub(crate) scenario: Option<String>,
     /// Only these formats
     #[arg(long, value_delimiter = ',', value_name = "FORMAT")]
-    pub formats: Vec<String>,
+    pub(crate) formats: Vec<String>,
     /// Only these stores
     #[arg(long, value_delimiter = ',', value_name = "STORE")]
-    pub stores: Vec<String>,
+    pub(crate) stores: Vec<String>,
     /// Catalog for the formats that need one
     #[arg(long = "catalog", value_name = "CATALOG")]
-    pub catalog: Option<String>,
+    pub(crate) catalog: Option<String>,
     /// Appends, in place of the study's number
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub appends: Option<String>,
+    pub(crate) appends: Option<String>,
     /// A tenth of the work
     #[arg(long, conflicts_with = "appends")]
-    pub quick: bool,
+    pub(crate) quick: bool,
     /// A setting of a format
     #[arg(long = "set", value_name = "FORMAT.NAME=VALUE")]
-    pub settings: Vec<String>,
+    pub(crate) settings: Vec<String>,
     /// How cells run
     #[command(flatten)]
-    pub how: HowOptions,
+    pub(crate) how: HowOptions,
 }
 
 /// Options of `resume`.
 #[derive(Args, Clone, Debug)]
-pub struct ResumeOptions {
+pub(crate) struct ResumeOptions {
     /// The run folder
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Catalog URL, for cells whose catalog needs a password: run folders keep none
     #[arg(long = "catalog", value_name = "CATALOG")]
-    pub catalog: Option<String>,
+    pub(crate) catalog: Option<String>,
     /// Cells that run side by side [default: one for each CPU, two at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub jobs: Option<u16>,
+    pub(crate) jobs: Option<u16>,
     /// Show what would run, and run nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Form of what is printed: text, json or csv
     #[arg(long = "format", default_value_t = OutputFormat::Text, value_name = "FORM")]
-    pub output: OutputFormat,
+    pub(crate) output: OutputFormat,
 }
 
 /// What to trace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-pub enum Traced {
+pub(crate) enum Traced {
     /// The commit of the last append
     Commit,
     /// A cold open after it
@@ -163,39 +163,39 @@ pub enum Traced {
 
 /// Options of `trace`.
 #[derive(Args, Clone, Debug)]
-pub struct TraceOptions {
+pub(crate) struct TraceOptions {
     /// Format
     #[arg(value_name = "FORMAT")]
-    pub table: String,
+    pub(crate) table: String,
     /// Store: a profile by name, or a profile file ending in .toml
     #[arg(long, default_value = "s3", value_name = "STORE")]
-    pub store: String,
+    pub(crate) store: String,
     /// Catalog, for a format that needs one
     #[arg(long = "catalog", value_name = "CATALOG")]
-    pub catalog: Option<String>,
+    pub(crate) catalog: Option<String>,
     /// What to show
     #[arg(long, value_enum, default_value_t = Traced::Commit)]
-    pub operation: Traced,
+    pub(crate) operation: Traced,
     /// The append whose commit is shown, or that the load comes after
     #[arg(long, default_value = "100", value_name = "N", allow_negative_numbers = true)]
-    pub at: String,
+    pub(crate) at: String,
     /// A setting of the format
     #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub settings: Vec<String>,
+    pub(crate) settings: Vec<String>,
     /// Seed of the latencies
     #[arg(long, default_value_t = crate::plan::SEED, value_name = "N")]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// How much process time computing takes: measured, free, or scale=F
     #[arg(long, default_value_t = Cpu::Measured, value_name = "CPU")]
-    pub cpu: Cpu,
+    pub(crate) cpu: Cpu,
     /// Form of what is printed: text, json or csv
     #[arg(long = "format", default_value_t = OutputFormat::Text, value_name = "FORM")]
-    pub output: OutputFormat,
+    pub(crate) output: OutputFormat,
 }
 
 /// What to list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-pub enum Listed {
+pub(crate) enum Listed {
     /// Table formats and their settings
     Formats,
     /// Catalogs
@@ -210,11 +210,11 @@ pub enum Listed {
 
 /// Options of `list`.
 #[derive(Args, Clone, Debug)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     /// What to list [default: everything, in short]
     #[arg(value_enum)]
-    pub what: Option<Listed>,
+    pub(crate) what: Option<Listed>,
     /// Form of what is printed: text, json or csv
     #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
-    pub format: OutputFormat,
+    pub(crate) format: OutputFormat,
 }

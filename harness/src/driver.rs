@@ -30,7 +30,7 @@ const LAST_WORDS_MAX: usize = 5;
 ///
 /// # Errors
 /// If the driver itself cannot go on: the folder cannot be written, or workers cannot be started at all.
-pub fn run(folder: &RunFolder, cells: &[Cell], jobs: Option<u16>) -> Result<BTreeMap<String, CellStatus>> {
+pub(crate) fn run(folder: &RunFolder, cells: &[Cell], jobs: Option<u16>) -> Result<BTreeMap<String, CellStatus>> {
     let jobs = jobs.map_or_else(|| (machine::cpus() as usize).clamp(1, JOBS_MAX), usize::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
     runtime.block_on(async {
@@ -136,14 +136,16 @@ async fn talk(
     }
     let stdout = worker.stdout.take().context("the worker has no standard output")?;
     let stderr = worker.stderr.take().context("the worker has no standard error")?;
-    let reading = async { tokio::join!(take_lines(stdout, records, status, bar), last_words(stderr)) };
-    tokio::pin!(reading);
-    let (taken, last_words) = tokio::select! {
-        ended = &mut reading => ended,
-        _ = stopped.wait_for(|stopped| *stopped) => {
-            worker.start_kill().context("cannot stop the worker")?;
-            // What it had said by then is still to be read.
-            reading.await
+    let (taken, last_words) = {
+        let reading = async { tokio::join!(take_lines(stdout, records, status, bar), last_words(stderr)) };
+        tokio::pin!(reading);
+        tokio::select! {
+            ended = &mut reading => ended,
+            _ = stopped.wait_for(|stopped| *stopped) => {
+                worker.start_kill().context("cannot stop the worker")?;
+                // What it had said by then is still to be read.
+                reading.await
+            }
         }
     };
     if taken.is_err() {

@@ -6,45 +6,45 @@ use std::process::Command;
 use chrono::{SecondsFormat, Utc};
 
 /// Now, as RFC 3339 has it, in UTC.
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// A name for a run that starts now.
-pub fn run_name(what: &str) -> String {
+pub(crate) fn run_name(what: &str) -> String {
     format!("{}-{what}", Utc::now().format("%Y%m%d-%H%M%S"))
 }
 
 /// The commit that the tool was built from, if it was built in a checkout.
-pub fn commit() -> Option<String> {
+pub(crate) fn commit() -> Option<String> {
     option_env!("LAKEMARK_COMMIT").map(str::to_owned)
 }
 
 /// Model name of the CPU.
-pub fn cpu_model() -> String {
+pub(crate) fn cpu_model() -> String {
     let found = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| field(&text, "model name"));
     found.or_else(|| output("sysctl", &["-n", "machdep.cpu.brand_string"])).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// CPUs that the process may use.
-pub fn cpus() -> u32 {
+pub(crate) fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX))
 }
 
 /// Memory of the machine.
-pub fn memory_bytes() -> u64 {
+pub(crate) fn memory_bytes() -> u64 {
     let found = fs::read_to_string("/proc/meminfo").ok().and_then(|text| field(&text, "MemTotal"));
     found.and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib * 1_024)
 }
 
 /// Release of the kernel.
-pub fn kernel() -> String {
+pub(crate) fn kernel() -> String {
     let found = fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned());
     found.or_else(|| output("uname", &["-r"])).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Largest resident memory of this process so far.
-pub fn peak_memory_bytes() -> u64 {
+pub(crate) fn peak_memory_bytes() -> u64 {
     let found = fs::read_to_string("/proc/self/status").ok().and_then(|text| field(&text, "VmHWM"));
     found.and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib * 1_024)
 }

@@ -15,42 +15,42 @@ use crate::cli::HowOptions;
 use crate::registry;
 
 /// Seed of a run that names none.
-pub const SEED: u64 = 2026;
+pub(crate) const SEED: u64 = 2026;
 
 /// What was asked for cannot be planned. Ends the command with the status of a usage error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UsageError(String);
+pub(crate) struct UsageError(String);
 
 /// Marks an error as one of usage.
-pub fn usage<T>(result: Result<T>) -> Result<T> {
+pub(crate) fn usage<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| anyhow!(UsageError(format!("{error:#}"))))
 }
 
 /// A cell, with what its worker needs and records must not hold.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// What is recorded of it.
-    pub plan: CellPlan,
+    pub(crate) plan: CellPlan,
     /// Profile of its store.
-    pub profile: Profile,
+    pub(crate) profile: Profile,
     /// Its catalog as it was given, a password included. Goes to the worker, never to a file.
-    pub catalog: String,
+    pub(crate) catalog: String,
 }
 
 /// How all cells of a run are run.
 #[derive(Clone, Debug)]
-pub struct How {
+pub(crate) struct How {
     /// How waiting is done.
-    pub clock: Mode,
+    pub(crate) clock: Mode,
     /// How much process time computing takes.
-    pub cpu: Cpu,
+    pub(crate) cpu: Cpu,
     /// Seed of the first repetition.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Times that each cell runs.
-    pub repeat: u16,
+    pub(crate) repeat: u16,
     /// Workers built elsewhere, by format.
-    pub workers: BTreeMap<String, String>,
+    pub(crate) workers: BTreeMap<String, String>,
 }
 
 impl Default for How {
@@ -64,7 +64,7 @@ impl How {
     ///
     /// # Errors
     /// If a value is not allowed.
-    pub fn new(options: &HowOptions, cpu: Option<&str>, seed: Option<u64>, repeat: u16) -> Result<Self> {
+    pub(crate) fn new(options: &HowOptions, cpu: Option<&str>, seed: Option<u64>, repeat: u16) -> Result<Self> {
         let cpu = match (options.cpu, cpu) {
             (Some(cpu), _) => cpu,
             (None, Some(text)) => text.parse().map_err(|reason: String| anyhow!(reason))?,
@@ -79,7 +79,7 @@ impl How {
 ///
 /// # Errors
 /// If there is no `=`, or nothing before it.
-pub fn pair(text: &str, flag: &str, form: &str) -> Result<(String, String)> {
+pub(crate) fn pair(text: &str, flag: &str, form: &str) -> Result<(String, String)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => bail!("{flag} {text:?}: the form is {form}"),
@@ -90,7 +90,7 @@ pub fn pair(text: &str, flag: &str, form: &str) -> Result<(String, String)> {
 ///
 /// # Errors
 /// If the form is another.
-pub fn settings(given: &[String]) -> Result<BTreeMap<String, BTreeMap<String, Value>>> {
+pub(crate) fn settings(given: &[String]) -> Result<BTreeMap<String, BTreeMap<String, Value>>> {
     let mut settings: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     for text in given {
         let (name, value) = pair(text, "--set", "FORMAT.NAME=VALUE")?;
@@ -104,7 +104,7 @@ pub fn settings(given: &[String]) -> Result<BTreeMap<String, BTreeMap<String, Va
 ///
 /// # Errors
 /// If there is no such profile, or the file is not one.
-pub fn profile(store: &str) -> Result<Profile> {
+pub(crate) fn profile(store: &str) -> Result<Profile> {
     if store.contains("://") {
         bail!("store {store:?}: this version measures emulated stores; name a profile or a profile file ending in .toml");
     }
@@ -121,7 +121,7 @@ pub fn profile(store: &str) -> Result<Profile> {
 ///
 /// # Errors
 /// If a name is unknown, a value is not allowed, or a combination leaves no cell.
-pub fn cells(grids: &[Grid], how: &How) -> Result<Vec<Cell>> {
+pub(crate) fn cells(grids: &[Grid], how: &How) -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for grid in grids {
         add_grid(&mut cells, grid, how)?;

@@ -7,11 +7,11 @@ use lakemark_results::manifest::CellPlan;
 
 /// Bars for the cells that run. Draws nothing unless standard error is a terminal.
 #[derive(Clone, Debug)]
-pub struct Progress(MultiProgress);
+pub(crate) struct Progress(MultiProgress);
 
 /// The bar of one cell.
 #[derive(Debug)]
-pub struct CellProgress {
+pub(crate) struct CellProgress {
     bar: ProgressBar,
     /// What a line holds that counts as one step.
     step: &'static str,
@@ -19,14 +19,14 @@ pub struct CellProgress {
 
 impl Progress {
     /// Bars on standard error.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let target =
             if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         Self(MultiProgress::with_draw_target(target))
     }
 
     /// A bar for a cell that starts.
-    pub fn cell(&self, plan: &CellPlan) -> CellProgress {
+    pub(crate) fn cell(&self, plan: &CellPlan) -> CellProgress {
         let steps = plan.parameters.get("appends").and_then(serde_json::Value::as_u64).unwrap_or_default();
         let bar = self.0.add(ProgressBar::new(steps));
         // The template is a constant: if it ever stopped being one, the default style would do.
@@ -40,7 +40,7 @@ impl Progress {
 
 impl CellProgress {
     /// Takes note of a line of the worker.
-    pub fn line(&self, raw: &str) {
+    pub(crate) fn line(&self, raw: &str) {
         if !self.bar.is_hidden() && raw.starts_with("{\"type\":\"operation\"") && raw.contains(self.step) {
             self.bar.inc(1);
         }

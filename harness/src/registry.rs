@@ -42,7 +42,7 @@ fn find(name: &str) -> Option<(&'static Entry, FormatInfo)> {
 }
 
 /// What the formats of this build are.
-pub fn infos() -> Vec<FormatInfo> {
+pub(crate) fn infos() -> Vec<FormatInfo> {
     all().map(|(_, info)| info).collect()
 }
 
@@ -50,7 +50,7 @@ pub fn infos() -> Vec<FormatInfo> {
 ///
 /// # Errors
 /// If this build has none of the name.
-pub fn info(name: &str) -> Result<FormatInfo> {
+pub(crate) fn info(name: &str) -> Result<FormatInfo> {
     match find(name) {
         Some((_, info)) => Ok(info),
         None => {
@@ -64,7 +64,7 @@ pub fn info(name: &str) -> Result<FormatInfo> {
 ///
 /// # Errors
 /// If this build has no such format, or the catalog is not one.
-pub fn make(name: &str, catalog: &str, cell: &str) -> Result<Arc<dyn Format>> {
+pub(crate) fn make(name: &str, catalog: &str, cell: &str) -> Result<Arc<dyn Format>> {
     info(name)?;
     match find(name) {
         Some((entry, _)) => (entry.make)(catalog, cell),
@@ -76,7 +76,7 @@ pub fn make(name: &str, catalog: &str, cell: &str) -> Result<Arc<dyn Format>> {
 ///
 /// # Errors
 /// If a setting is unknown or its value is not allowed.
-pub fn settings(name: &str, given: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
+pub(crate) fn settings(name: &str, given: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
     let info = info(name)?;
     if let Some(unknown) = given.keys().find(|given| info.settings.iter().all(|setting| setting.name != **given)) {
         let known: Vec<&str> = info.settings.iter().map(|setting| setting.name).collect();

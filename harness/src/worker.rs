@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{machine, output, registry};
 
 /// Version of the protocol between the driver and its workers.
-pub const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 1;
 
 /// Where tables lie in the emulated bucket. As long as a real prefix with a date and a run's name, and the same for
 /// every format, since paths are part of metadata.
@@ -29,15 +29,15 @@ const RUNTIME_THREADS: usize = 2;
 
 /// What the driver sends a worker: one line of JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Order {
+pub(crate) struct Order {
     /// Version of the protocol.
-    pub protocol: u32,
+    pub(crate) protocol: u32,
     /// The cell.
-    pub cell: CellPlan,
+    pub(crate) cell: CellPlan,
     /// Profile of its store.
-    pub profile: Profile,
+    pub(crate) profile: Profile,
     /// Its catalog, a password included.
-    pub catalog: String,
+    pub(crate) catalog: String,
 }
 
 /// Lines to standard output. What it costs is the harness' own work; a reader that is gone ends the process.
@@ -61,7 +61,7 @@ impl Sink for Output {
 }
 
 /// Runs the cell on standard input.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let sink = Arc::new(Output(Mutex::new(BufWriter::new(io::stdout()))));
     match run(&sink) {
         Ok(()) => ExitCode::SUCCESS,

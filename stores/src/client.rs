@@ -177,6 +177,9 @@ impl Client {
             let mut random = seed::stream(self.provider.seed(), self.writer.id(), BACKOFF_STREAM, nth);
             let pause_ms = backoff_ms;
             backoff_ms = random.random_range(BACKOFF_MS_FIRST..=backoff_ms * 2.0).min(BACKOFF_MS_MAX);
+            // The writer waits for the store here, too: a catalog call around this request must not hold the clock, which
+            // would then never reach the end of the pause.
+            let _waits = self.writer.at_store();
             clock::sleep(Duration::from_secs_f64(pause_ms / 1e3)).await;
         }
     }
@@ -270,7 +273,8 @@ impl Store for Client {
         let call = Call { method: Method::Copy, key: to, law: profile.laws.copy.law, written_bytes: 0 };
         self.send_patiently(
             call,
-            nothing,
+            // What the provider moves inside itself takes its time, and nothing crosses the wire.
+            |state| Carried { read_bytes: state.size(from), keys: None },
             |state, sent_ns| state.copy(profile, from, to, &precondition, sent_ns),
             nothing,
         )

@@ -306,17 +306,20 @@ fn common_prefix<'a>(query: &ListQuery, key: &'a str) -> Option<&'a str> {
 
 /// The smallest string that is greater than every key in a folder: `0` is what follows `/`.
 fn behind_folder(folder: &str) -> String {
-    let mut behind = folder.trim_end_matches('/').to_owned();
+    // One slash only: before it may stand another, of a folder without a name.
+    let mut behind = folder.strip_suffix('/').unwrap_or(folder).to_owned();
     behind.push('0');
     behind
 }
 
-/// The bytes that a span means in an object of some size; none if it starts at or behind its end.
+/// The bytes that a span means in an object of some size; none if it starts at or behind its end, or asks for its last
+/// zero bytes (RFC 9110, 14.1.2).
 pub(crate) fn span_of(span: &Span, size: u64) -> Option<std::ops::Range<u64>> {
     let range = match span {
         Span::Full => return Some(0..size),
         Span::Range(range) => range.start..range.end.min(size),
         Span::From(start) => *start..size,
+        Span::Last(0) => return None,
         Span::Last(length) => return Some(size.saturating_sub(*length)..size),
     };
     (range.start < range.end).then_some(range)

@@ -23,7 +23,7 @@ const CATALOGS: [(&str, &str, &str); 4] = [
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn run(options: &ListOptions) -> Result<Ended> {
+pub(crate) fn run(options: &ListOptions) -> Result<Ended> {
     let all = [Listed::Formats, Listed::Catalogs, Listed::Stores, Listed::Scenarios, Listed::Studies];
     let listed = options.what.map_or(all.to_vec(), |what| vec![what]);
     for what in &listed {
@@ -46,13 +46,18 @@ fn print(title: &str, table: &Table, is_titled: bool, format: OutputFormat) -> R
     output::print_table(table, format)
 }
 
+/// A column of words whose name needs no other header.
+fn named(name: &'static str) -> Column {
+    Column::text(name, name)
+}
+
 fn text(text: &str) -> Field {
     Field::text(Some(text))
 }
 
 fn formats(with_settings: bool) -> Table {
     if with_settings {
-        let mut table = Table::new(&["format", "setting", "default", "what"].map(Column::text));
+        let mut table = Table::new(&["format", "setting", "default", "what"].map(named));
         for info in registry::infos() {
             for setting in info.settings {
                 table.push(vec![text(info.name), text(setting.name), text(setting.default), text(setting.help)]);
@@ -60,7 +65,7 @@ fn formats(with_settings: bool) -> Table {
         }
         return table;
     }
-    let mut table = Table::new(&["format", "library", "catalogs"].map(Column::text));
+    let mut table = Table::new(&["format", "library", "catalogs"].map(named));
     for info in registry::infos() {
         table.push(vec![text(info.name), text(&info.library), text(&info.catalogs.join(", "))]);
     }
@@ -68,7 +73,7 @@ fn formats(with_settings: bool) -> Table {
 }
 
 fn catalogs() -> Table {
-    let mut table = Table::new(&["catalog", "given_as", "what"].map(Column::text));
+    let mut table = Table::new(&["catalog", "form", "what"].map(named));
     for (name, form, about) in CATALOGS {
         table.push(vec![text(name), text(form), text(about)]);
     }
@@ -76,9 +81,14 @@ fn catalogs() -> Table {
 }
 
 fn stores() -> Table {
-    let mut columns = vec![Column::text("store")];
-    columns.extend(["get_ms", "put_ms", "put_if_absent_ms", "list_ms"].map(Column::number));
-    columns.extend([Column::text("list_order"), Column::text("what")]);
+    let mut columns = vec![named("store")];
+    columns.extend([
+        Column::number("get_ms", "get ms"),
+        Column::number("put_ms", "put ms"),
+        Column::number("put_if_absent_ms", "put-if-absent ms"),
+        Column::number("list_ms", "list ms"),
+    ]);
+    columns.extend([Column::text("list_order", "list order"), named("what")]);
     let mut table = Table::new(&columns);
     for profile in Profile::builtin_names().filter_map(Profile::builtin) {
         let laws = &profile.laws;
@@ -93,7 +103,7 @@ fn stores() -> Table {
 
 fn scenarios(with_parameters: bool) -> Table {
     if with_parameters {
-        let mut table = Table::new(&["scenario", "parameter", "default", "what"].map(Column::text));
+        let mut table = Table::new(&["scenario", "parameter", "default", "what"].map(named));
         for ScenarioInfo { name, parameters, .. } in SCENARIOS {
             for parameter in parameters {
                 table.push(vec![text(name), text(parameter.name), text(parameter.default), text(parameter.help)]);
@@ -101,7 +111,7 @@ fn scenarios(with_parameters: bool) -> Table {
         }
         return table;
     }
-    let mut table = Table::new(&["scenario", "what"].map(Column::text));
+    let mut table = Table::new(&["scenario", "what"].map(named));
     for scenario in SCENARIOS {
         table.push(vec![text(scenario.name), text(scenario.about)]);
     }
@@ -110,7 +120,7 @@ fn scenarios(with_parameters: bool) -> Table {
 
 fn studies() -> Result<Table> {
     let columns =
-        [Column::text("study"), Column::number("published_figures"), Column::text("reproduced_by"), Column::text("what")];
+        [named("study"), Column::number("figures", "figures"), Column::text("reproduced_by", "reproduced by"), named("what")];
     let mut table = Table::new(&columns);
     let definitions: Vec<Definition> = definition::builtin_names().filter_map(|name| Definition::builtin(name).ok()).collect();
     for name in Study::names() {
@@ -119,7 +129,7 @@ fn studies() -> Result<Table> {
         let command = definition.map(|definition| format!("lakemark reproduce {}", definition.name));
         table.push(vec![
             text(name),
-            Field::number(Some(figures as f64)),
+            Field::Count(figures as u64),
             Field::text(command.as_deref()),
             Field::text(definition.map(|definition| definition.title.as_str())),
         ]);

@@ -1,10 +1,10 @@
 //! The commands, one file each, and how a command can end.
 
-pub mod list;
-pub mod reproduce;
-pub mod resume;
-pub mod run;
-pub mod trace;
+pub(crate) mod list;
+pub(crate) mod reproduce;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod trace;
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use lakemark_results::manifest::{CellState, CellStatus};
 
 /// How a command ended; its exit status.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// Everything ran and was verified: 0.
     Verified,
     /// At least one cell failed its audit, so its figures must not be used: 3.
@@ -39,7 +39,7 @@ impl From<Ended> for ExitCode {
 
 impl Ended {
     /// The worst of what cells ended as; a cell that never started counts as interrupted.
-    pub fn of<'a>(statuses: impl Iterator<Item = Option<&'a CellStatus>>) -> Self {
+    pub(crate) fn of<'a>(statuses: impl Iterator<Item = Option<&'a CellStatus>>) -> Self {
         statuses
             .map(|status| match status.map(|status| status.state) {
                 Some(CellState::Ok) => Self::Verified,

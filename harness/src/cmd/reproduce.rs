@@ -20,7 +20,7 @@ use crate::output;
 ///
 /// # Errors
 /// If what was asked for cannot be planned, or the run cannot be kept.
-pub fn run(options: &ReproduceOptions) -> Result<Ended> {
+pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     let (definition, study, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = run::start(&definition.name, &cells, &options.how)? else {
         return Ok(Ended::Verified);

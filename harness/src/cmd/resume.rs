@@ -16,7 +16,7 @@ use crate::{driver, output};
 ///
 /// # Errors
 /// If the folder is not a run folder, or cannot be written.
-pub fn run(options: &ResumeOptions) -> Result<Ended> {
+pub(crate) fn run(options: &ResumeOptions) -> Result<Ended> {
     let folder = plan::usage(RunFolder::open(&options.folder).map_err(Into::into))?;
     let cells: Vec<Cell> =
         folder.unfinished()?.into_iter().map(|plan| cell(&folder, plan, options)).collect::<Result<_>>()?;

@@ -19,7 +19,7 @@ use crate::{driver, machine, output, registry};
 ///
 /// # Errors
 /// If what was asked for cannot be planned, or the run cannot be kept.
-pub fn run(options: &RunOptions) -> Result<Ended> {
+pub(crate) fn run(options: &RunOptions) -> Result<Ended> {
     let (name, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
     output::print_table(&summary_table(&folder, &statuses)?, options.how.format)?;
@@ -80,7 +80,7 @@ fn definition(name: &str) -> Result<Definition> {
 ///
 /// # Errors
 /// If the folder cannot be made or written.
-pub fn start(
+pub(crate) fn start(
     name: &str,
     cells: &[Cell],
     options: &HowOptions,
@@ -99,7 +99,7 @@ pub fn start(
 ///
 /// # Errors
 /// If it cannot be made.
-pub fn create(options: &HowOptions, name: &str, cells: &[Cell]) -> Result<RunFolder> {
+pub(crate) fn create(options: &HowOptions, name: &str, cells: &[Cell]) -> Result<RunFolder> {
     let run = options.name.clone().unwrap_or_else(|| machine::run_name(name));
     let folder = RunFolder::create(&options.out, manifest(run, cells)?)?;
     keep_profiles(&folder, cells)?;
@@ -153,8 +153,8 @@ fn keep_profiles(folder: &RunFolder, cells: &[Cell]) -> Result<()> {
 }
 
 /// What would run.
-pub fn plan_table(cells: &[Cell]) -> Table {
-    let columns = ["cell", "format", "catalog", "store", "scenario", "parameters", "settings"].map(Column::text);
+pub(crate) fn plan_table(cells: &[Cell]) -> Table {
+    let columns = ["cell", "format", "catalog", "store", "scenario", "parameters", "settings"].map(|name| Column::text(name, name));
     let mut table = Table::new(&columns);
     for Cell { plan, .. } in cells {
         let parameters: Vec<String> = plan.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -170,23 +170,23 @@ pub fn plan_table(cells: &[Cell]) -> Table {
 ///
 /// # Errors
 /// If records cannot be read back.
-pub fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>) -> Result<Table> {
+pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>) -> Result<Table> {
     let columns = [
-        Column::text("cell"),
-        Column::text("store"),
-        Column::text("verdict"),
-        Column::number("appends"),
-        Column::number("failed_appends"),
-        Column::number("failed_attempts_percent"),
-        Column::number("mean_ms"),
-        Column::number("p99_ms"),
-        Column::number("last100_ms"),
-        Column::number("wait_ms"),
-        Column::number("catalog_ms"),
-        Column::number("cpu_ms"),
-        Column::number("active_mib"),
-        Column::number("real_s"),
-        Column::number("memory_mib"),
+        Column::text("cell", "cell"),
+        Column::text("store", "store"),
+        Column::text("verdict", "verdict"),
+        Column::number("appends", "appends"),
+        Column::number("failed_appends", "failed"),
+        Column::number("failed_attempts_percent", "failed attempts %"),
+        Column::number("mean_ms", "mean ms"),
+        Column::number("p99_ms", "p99 ms"),
+        Column::number("last100_ms", "last 100 ms"),
+        Column::number("wait_ms", "wait ms"),
+        Column::number("catalog_ms", "catalog ms"),
+        Column::number("cpu_ms", "CPU ms"),
+        Column::number("active_mib", "active MiB"),
+        Column::number("real_s", "real s"),
+        Column::number("memory_mib", "memory MiB"),
     ];
     let mut table = Table::new(&columns);
     for plan in &folder.manifest().cells {
@@ -201,8 +201,8 @@ pub fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>
             Field::text(Some(&plan.id)),
             Field::text(Some(&format!("{} {emulated}", plan.store))),
             Field::text(Some(if status.is_verified() { "verified" } else { status.state.as_str() })),
-            Field::number(Some(summary.appends_ok.0 as f64)),
-            Field::number(Some(summary.appends_failed.0 as f64)),
+            Field::Count(summary.appends_ok.0),
+            Field::Count(summary.appends_failed.0),
             Field::number(summary.failed_attempt_rate.map(|rate| rate * 100.0)),
             Field::number(latency.map(|latency| latency.mean_ms)),
             Field::number(latency.map(|latency| latency.p99_ms)),
@@ -219,7 +219,7 @@ pub fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>
 }
 
 /// Whether a form of output is for people, who want to be told more than the data.
-pub fn is_for_people(format: OutputFormat) -> bool {
+pub(crate) fn is_for_people(format: OutputFormat) -> bool {
     matches!(format, OutputFormat::Text)
 }
 

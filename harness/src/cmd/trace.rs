@@ -20,7 +20,7 @@ const BAR_WIDTH: usize = 40;
 ///
 /// # Errors
 /// If what was asked for cannot be planned or run.
-pub fn run(options: &TraceOptions) -> Result<Ended> {
+pub(crate) fn run(options: &TraceOptions) -> Result<Ended> {
     let cells = plan::usage(planned(options))?;
     let cell = cells.first().context("nothing to trace")?;
     let folder = tempfile::tempdir().context("cannot create a folder for the records")?;
@@ -104,20 +104,20 @@ fn heading(cell: &Cell, operation: &Operation) -> String {
 /// One row a request.
 fn waterfall(operation: &Operation, requests: &[Request], format: OutputFormat) -> Table {
     let mut columns = vec![
-        Column::number("start_ms"),
-        Column::number("length_ms"),
-        Column::text("method"),
-        Column::text("class"),
-        Column::number("read_bytes"),
-        Column::number("written_bytes"),
-        Column::number("keys"),
-        Column::number("status"),
-        Column::text("outcome"),
-        Column::text("key"),
+        Column::number("start_ms", "start ms"),
+        Column::number("length_ms", "length ms"),
+        Column::text("method", "method"),
+        Column::text("class", "class"),
+        Column::number("read_bytes", "read B"),
+        Column::number("written_bytes", "written B"),
+        Column::number("keys", "keys"),
+        Column::number("status", "status"),
+        Column::text("outcome", "outcome"),
+        Column::text("key", "key"),
     ];
     let is_drawn = run::is_for_people(format);
     if is_drawn {
-        columns.insert(2, Column::text("waterfall"));
+        columns.insert(2, Column::text("waterfall", ""));
     }
     let mut table = Table::new(&columns);
     for request in requests {
@@ -127,10 +127,10 @@ fn waterfall(operation: &Operation, requests: &[Request], format: OutputFormat) 
             Field::number(Some(ms(request.latency_us))),
             Field::text(Some(&word(&request.method))),
             Field::text(Some(&request.class)),
-            Field::number(Some(request.read_bytes as f64)),
-            Field::number(Some(request.written_bytes as f64)),
-            Field::number(request.keys.map(f64::from)),
-            Field::number(Some(f64::from(request.status))),
+            Field::Count(request.read_bytes),
+            Field::Count(request.written_bytes),
+            request.keys.map_or(Field::Missing, |keys| Field::Count(keys.into())),
+            Field::Count(request.status.into()),
             Field::text(Some(&word(&request.outcome))),
             Field::text(Some(if is_drawn { short(&request.key) } else { &request.key })),
         ];

@@ -26,7 +26,7 @@ static LINE: Line = Line {
     skipped_ns: AtomicU64::new(0),
 };
 
-/// Wall time minus process time, fixed when the clock is switched on.
+/// Wall time minus process time, fixed when process time parts from real time; 0 before.
 static WALL_OFFSET_NS: AtomicU64 = AtomicU64::new(0);
 
 /// What decides the rate at which real time becomes process time.
@@ -159,7 +159,10 @@ pub(super) fn skipped_ns() -> u64 {
 
 /// Unix time on the process clock in nanoseconds.
 pub(super) fn wall_ns() -> u64 {
-    now_ns() + WALL_OFFSET_NS.load(Ordering::Relaxed)
+    match WALL_OFFSET_NS.load(Ordering::Relaxed) {
+        0 => sys::kernel_clock_ns(libc::CLOCK_REALTIME),
+        offset_ns => now_ns() + offset_ns,
+    }
 }
 
 /// Process time at a Unix time in nanoseconds.
