@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{CellPlan, CellState, CellStatus};
 use crate::published::{CatalogClass, PublishedFigure, Study, Wanted, catalog_kind};
 use crate::record::MetadataSample;
+use crate::statistics::LatencySummary;
 use crate::summary::{CellSummary, LatencySplit};
 use crate::table::{Column, Field, Row, group_digits};
 
@@ -51,6 +52,26 @@ pub struct Measured<'a> {
     pub summary: &'a CellSummary,
 }
 
+impl<'a> Measured<'a> {
+    /// Clock in use, as far as it is known: a worker that cannot skip falls back to `real`.
+    fn clock(&self) -> &'a str {
+        self.status.hello.as_ref().map_or(&self.plan.clock, |hello| &hello.clock)
+    }
+
+    /// Whether process time stood still while the cell computed, so that its latencies hold no computing. On the real
+    /// clock `cpu` has no effect.
+    fn is_without_computing(&self) -> bool {
+        self.plan.cpu == "free" && self.clock() != "real"
+    }
+
+    /// Latency of the commits, computing included. A latency without it gets the CPU time of the same commits, at
+    /// scale 1: unlike time measured while computing, it holds no wait for a CPU, which a loaded machine adds.
+    fn latency(&self) -> Option<&'a LatencySummary> {
+        let CellSummary { latency, latency_with_cpu, .. } = self.summary;
+        if self.is_without_computing() { latency_with_cpu } else { latency }.as_ref()
+    }
+}
+
 /// One metric of one cell beside the published figure.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ComparisonRow {
@@ -68,7 +89,7 @@ pub struct ComparisonRow {
     pub unit: String,
     /// The study's figure, if it has one.
     pub published: Option<f64>,
-    /// The run's figure, if it has one.
+    /// The run's figure, if it has one. A latency includes computing, whatever the cell's `cpu`.
     pub reproduced: Option<f64>,
     /// Half the width of its 95 % confidence interval, for a mean.
     pub half_width: Option<f64>,
@@ -136,8 +157,8 @@ struct Reproduced {
     appends: u64,
 }
 
-fn reproduced(summary: &CellSummary, metric: Metric, published_appends: Option<u64>) -> Reproduced {
-    let latency = summary.latency.as_ref();
+fn reproduced(cell: &Measured<'_>, metric: Metric, published_appends: Option<u64>) -> Reproduced {
+    let (summary, latency) = (cell.summary, cell.latency());
     let appends = summary.appends_ok.0;
     match metric {
         Metric::CommitLatencyMean => Reproduced {
@@ -171,7 +192,7 @@ fn sample_at(samples: &[MetadataSample], appends: Option<u64>) -> Option<&Metada
 
 fn compare(study: &Study, cell: &Measured<'_>, metric: Metric) -> Option<ComparisonRow> {
     let figure = published(study, cell, metric);
-    let reproduced = reproduced(cell.summary, metric, figure.and_then(appends_of));
+    let reproduced = reproduced(cell, metric, figure.and_then(appends_of));
     let published = figure.and_then(PublishedFigure::value);
     if figure.is_none() && reproduced.value.is_none() {
         return None;
@@ -236,10 +257,20 @@ fn notes(
     if metric == Metric::CommitLatencyLast100Mean && reproduced.value.is_none() && reproduced.appends > 0 {
         notes.push("fewer than 100 commits".to_owned());
     }
-    if metric != Metric::ActiveMetadata && cell.plan.cpu != "measured" {
-        notes.push(format!("CPU time in the latency: {}", cell.plan.cpu));
+    if metric != Metric::ActiveMetadata && reproduced.value.is_some() {
+        notes.extend(cpu_note(cell));
     }
     notes
+}
+
+/// How computing got into the latency, if not as it passed on this machine.
+fn cpu_note(cell: &Measured<'_>) -> Option<String> {
+    match cell.plan.cpu.as_str() {
+        "measured" => None,
+        cpu if cell.clock() == "real" => Some(format!("the clock was real: CPU {cpu} had no effect")),
+        "free" => Some("computing added from CPU time, scale 1".to_owned()),
+        cpu => Some(format!("CPU time in the latency: {cpu}")),
+    }
 }
 
 impl Row for ComparisonRow {

@@ -116,6 +116,11 @@ pub struct CellSummary {
     pub failed_attempt_rate: Option<f64>,
     /// Latency of the appends that succeeded, in the order in which they ended.
     pub latency: Option<LatencySummary>,
+    /// The same of latency and CPU time of each append together: what a commit takes, computing at this machine's full
+    /// speed, where process time stood still while it computed (`cpu` is `free`). Under any other mode the latency holds
+    /// the computing already. CPU time of threads that ran beside a wait counts twice, as wait and as CPU; so does that
+    /// used within the wait for a catalog outside the process.
+    pub latency_with_cpu: Option<LatencySummary>,
     /// Where the time of these went.
     pub split: Option<LatencySplit>,
     /// The same of the last 100.
@@ -209,7 +214,8 @@ impl CellSummary {
             failed_operation_rate: failed.share_of(ok + failed),
             attempts: by_outcome,
             failed_attempt_rate: lost.share_of(tried),
-            latency: LatencySummary::of(&commits.iter().map(|commit| commit.latency_us).collect::<Vec<_>>()),
+            latency: latency(&commits, |commit| commit.latency_us),
+            latency_with_cpu: latency(&commits, |commit| commit.latency_us + commit.cpu_us),
             split: LatencySplit::of(&commits),
             last100_split: last100.and_then(LatencySplit::of),
             requests: request_means(requests, &appends, ok)?,
@@ -219,6 +225,10 @@ impl CellSummary {
             torn: Vec::new(),
         })
     }
+}
+
+fn latency(commits: &[Commit], pick_us: fn(&Commit) -> u64) -> Option<LatencySummary> {
+    LatencySummary::of(&commits.iter().map(pick_us).collect::<Vec<_>>())
 }
 
 /// Empty if no append succeeded: there is no commit to divide by.
@@ -346,11 +356,27 @@ mod tests {
     }
 
     #[test]
+    fn cpu_time_is_added_commit_by_commit() {
+        // Latency and CPU time rise and fall against each other: the sum has no spread, though each part has.
+        let appends = (0..200).map(|number| {
+            let Ok(mut append) = operation(number, OperationKind::Append, Outcome::Ok);
+            (append.latency_us, append.cpu_us) = if number % 3 == 0 { (40_000, 2_000) } else { (37_000, 5_000) };
+            Ok::<_, Infallible>(append)
+        });
+        let Ok(summary) = CellSummary::from_records(appends, [], [], []);
+        let (alone, sum) = (summary.latency.unwrap(), summary.latency_with_cpu.unwrap());
+        assert_eq!((sum.count, sum.mean_ms, sum.last100_mean_ms), (200, 42.0, Some(42.0)));
+        assert_eq!((sum.mean_half_width_ms, sum.last100_half_width_ms), (Some(0.0), Some(0.0)));
+        assert!(alone.mean_ms < 39.0 && alone.mean_half_width_ms > Some(0.0));
+    }
+
+    #[test]
     fn a_cell_without_a_commit_has_no_figures() {
         let operations = [operation(1, OperationKind::Append, Outcome::Error)];
         let Ok(summary) = CellSummary::from_records(operations, [request(1, Method::Put, "log")], [], []);
         assert_eq!(summary.failed_operation_rate, Some(1.0));
         assert_eq!((summary.failed_attempt_rate, summary.latency, summary.split), (None, None, None));
+        assert_eq!(summary.latency_with_cpu, None);
         assert_eq!((summary.read_bytes_per_commit, summary.requests), (None, vec![]));
     }
 

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::record::{Audit, Check, Extent, Operation, Outcome};
+use crate::record::{Audit, Check, Extent, Hello, Operation, Outcome};
 use crate::summary::Operations;
 use crate::table::{OutputFormat, Table};
 
@@ -158,6 +158,72 @@ fn real_stores_and_other_cpu_modes_are_told() {
     assert_eq!(rows[0].published, Some(140.0));
     assert_eq!(rows[0].notes, ["CPU time in the latency: scale=0.5"]);
     assert_eq!(rows[2].notes, ["study: about 82 bytes per active fragment"]);
+}
+
+const COMPUTING_ADDED: &str = "computing added from CPU time, scale 1";
+
+#[test]
+fn computing_is_added_where_process_time_stood_still() {
+    let mut cell = Cell::new("lance", "none", 10_000, 139);
+    cell.plan.cpu = "free".into();
+    let rows = cell.rows();
+    for (row, published) in rows[..2].iter().zip([140.0, 168.0]) {
+        assert_eq!(row.published, Some(published));
+        assert!((row.reproduced.unwrap() - 139.9).abs() < 1e-9);
+        assert!((row.ratio.unwrap() - 139.9 / published).abs() < 1e-9);
+        assert!(row.half_width.unwrap() < 1e-9);
+        // The parts are what they are under any mode: CPU is the CPU time, not what is left of the latency.
+        assert_eq!((row.wait_ms, row.catalog_ms), (Some(139.0), Some(0.0)));
+        assert!((row.cpu_ms.unwrap() - 0.9).abs() < 1e-9);
+        assert_eq!(row.notes, [COMPUTING_ADDED]);
+    }
+    assert_eq!((rows[2].reproduced, rows[2].cpu_ms), (Some(1.0), None));
+    assert_eq!(rows[2].notes, ["study: about 82 bytes per active fragment"]);
+    let text = Table::of(&rows).to_text(None);
+    assert_eq!(text.matches(COMPUTING_ADDED).count(), 1, "{text}");
+}
+
+#[test]
+fn nothing_is_added_to_a_latency_that_holds_computing() {
+    for cpu in ["measured", "scale=0.5"] {
+        let mut cell = Cell::new("lance", "none", 10_000, 147);
+        cell.plan.cpu = cpu.into();
+        let rows = cell.rows();
+        assert_eq!((rows[0].reproduced, rows[1].reproduced), (Some(147.0), Some(147.0)), "{cpu}");
+        assert!(rows.iter().all(|row| !row.notes.iter().any(|note| note == COMPUTING_ADDED)), "{cpu}");
+    }
+}
+
+#[test]
+fn nothing_is_added_on_the_real_clock() {
+    let note = ["the clock was real: CPU free had no effect"];
+    let mut asked_for = Cell::new("lance", "none", 10_000, 147);
+    (asked_for.plan.cpu, asked_for.plan.clock) = ("free".into(), "real".into());
+    let mut fell_back = Cell::new("lance", "none", 10_000, 147);
+    fell_back.plan.cpu = "free".into();
+    fell_back.status.hello = Some(Hello {
+        protocol: 1,
+        format: "lance".into(),
+        library: "lance 1".into(),
+        clock: "real".into(),
+        clock_note: Some("no schedstat".into()),
+        settings: Default::default(),
+    });
+    for cell in [asked_for, fell_back] {
+        let row = cell.rows().remove(0);
+        assert_eq!(row.reproduced, Some(147.0));
+        assert_eq!(row.notes, note);
+    }
+}
+
+#[test]
+fn nothing_is_said_of_computing_where_there_is_no_latency() {
+    let mut cell = Cell::new("lance", "none", 50, 139);
+    cell.plan.cpu = "free".into();
+    let rows = cell.rows();
+    assert!(rows[0].notes.iter().any(|note| note == COMPUTING_ADDED));
+    assert_eq!(rows[1].reproduced, None);
+    assert!(!rows[1].notes.iter().any(|note| note == COMPUTING_ADDED), "{:?}", rows[1].notes);
 }
 
 #[test]

@@ -6,22 +6,26 @@
 //! 2. that each is off the CPUs and off their queues: `wchan` names where it sleeps. The state letter alone does not
 //!    tell: a thread that is about to sleep shows `S` while it still runs, or waits for a CPU, and may yet find that it
 //!    need not sleep;
-//! 3. that each still sleeps (state `S`: not woken, and not waiting for a disk), and that no count changed.
+//! 3. that each still sleeps (not woken, and not waiting for a disk), and that no count changed.
 //!
 //! Suppose that a thread ran after the second look. It slept at the second look, so it was put on a CPU after the first
-//! and its count changed, or it waits for a CPU and shows `R`: the third look tells. A thread that ran *during* the
+//! and its count changed, or it waits for a CPU: the third look tells. A thread that ran *during* the
 //! second look, before it was looked at, may have woken one that was looked at earlier: that one, too, has run or is
 //! about to at the third look.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+const THREADS: &str = "/proc/self/task";
 
 /// Looks at the threads of this process.
 #[derive(Debug)]
 pub(super) struct Watch {
     own_thread: i32,
     threads: BTreeMap<i32, Thread>,
+    /// Links of the folder of threads when it was last read: two more than there are threads.
+    links: u64,
     /// Thread that was busy at the last look: the one to ask first.
     last_busy: Option<i32>,
 }
@@ -37,28 +41,39 @@ struct Thread {
 
 impl Thread {
     fn open(thread: i32) -> Option<Self> {
-        let folder = format!("/proc/self/task/{thread}");
+        let folder = format!("{THREADS}/{thread}");
         let stat = File::open(format!("{folder}/stat")).ok()?;
         let schedstat = File::open(format!("{folder}/schedstat")).ok()?;
         let wchan = File::open(format!("{folder}/wchan")).ok()?;
         Some(Self { stat, schedstat, wchan, scheduled: None })
     }
 
-    /// Whether its state is `S`; a thread that has ended since does not count.
-    fn sleeps(&self) -> bool {
-        let mut buffer = [0_u8; 128];
-        match self.stat.read_at(&mut buffer, 0) {
-            Ok(length) => state(&buffer[..length]) == Some(b'S'),
-            Err(_) => true,
+    /// Where it sleeps; none if it is on a CPU or in a queue for one.
+    fn place(&self) -> Place {
+        let mut buffer = [0_u8; 64];
+        match self.wchan.read_at(&mut buffer, 0) {
+            Ok(length) => Place::of(&buffer[..length]),
+            Err(_) => Place::Ended,
         }
     }
 
-    /// Whether it is on no CPU and in no queue for one; a thread that has ended since does not count.
+    /// Whether it is on no CPU and in no queue for one.
     fn is_off_cpu(&self) -> bool {
-        let mut buffer = [0_u8; 64];
-        match self.wchan.read_at(&mut buffer, 0) {
-            Ok(length) => names_a_place(&buffer[..length]),
-            Err(_) => true,
+        self.place() != Place::Nowhere
+    }
+
+    /// Whether it sleeps until something happens in this process, and not because of a disk.
+    fn sleeps(&self) -> bool {
+        match self.place() {
+            Place::Nowhere => false,
+            Place::Known | Place::Ended => true,
+            Place::Other => {
+                let mut buffer = [0_u8; 128];
+                match self.stat.read_at(&mut buffer, 0) {
+                    Ok(length) => state(&buffer[..length]) == Some(b'S'),
+                    Err(_) => true,
+                }
+            }
         }
     }
 
@@ -76,15 +91,34 @@ fn state(stat: &[u8]) -> Option<u8> {
     stat.get(name_end + 2).copied()
 }
 
-/// Whether a `wchan` says where a thread sleeps: `0` says that it does not.
-fn names_a_place(wchan: &[u8]) -> bool {
-    !matches!(wchan, b"" | b"0")
+/// Where a thread sleeps, as far as it matters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    /// It does not.
+    Nowhere,
+    /// In a wait of the kernel that is always interruptible: state `S` without asking for it, which costs more.
+    Known,
+    /// Somewhere else.
+    Other,
+    /// It has ended since, and does not count.
+    Ended,
+}
+
+impl Place {
+    /// From what `wchan` says.
+    fn of(wchan: &[u8]) -> Self {
+        match wchan {
+            b"" | b"0" => Self::Nowhere,
+            name if name.starts_with(b"futex_") || name.starts_with(b"ep_poll") || name.starts_with(b"poll_") => Self::Known,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Watch {
     /// A watch for the calling thread, which does not count as busy.
     pub(super) fn new(own_thread: i32) -> Self {
-        Self { own_thread, threads: BTreeMap::new(), last_busy: None }
+        Self { own_thread, threads: BTreeMap::new(), links: 0, last_busy: None }
     }
 
     /// Whether this system tells what is needed.
@@ -118,12 +152,28 @@ impl Watch {
             return false;
         }
         self.count() && self.all(Thread::is_off_cpu) && self.all(|thread| {
-            thread.sleeps() && thread.scheduled() == thread.scheduled
+            thread.scheduled() == thread.scheduled && thread.sleeps()
         }) && self.knows_all()
     }
 
     /// First look: which threads there are, and how often each was put on a CPU.
     fn count(&mut self) -> bool {
+        let Some(links) = links() else { return false };
+        if links != self.links && !self.find_threads(links) {
+            return false;
+        }
+        for thread in self.threads.values_mut() {
+            thread.scheduled = thread.scheduled();
+            if thread.scheduled.is_none() {
+                // It has ended. Another may have been born in its place.
+                self.links = 0;
+                return false;
+            }
+        }
+        true
+    }
+
+    fn find_threads(&mut self, links: u64) -> bool {
         let Some(present) = present_threads() else { return false };
         self.threads.retain(|thread, _| present.contains(thread));
         for number in present {
@@ -134,9 +184,7 @@ impl Watch {
                 self.threads.insert(number, thread);
             }
         }
-        for thread in self.threads.values_mut() {
-            thread.scheduled = thread.scheduled();
-        }
+        self.links = links;
         true
     }
 
@@ -145,22 +193,25 @@ impl Watch {
         self.last_busy.is_none()
     }
 
-    /// Whether no thread was born since the first look.
+    /// Whether no thread was born since the first look. One that took the place of another is known by its parent, which
+    /// ran, unless that has ended as well; then the count of the ended one is missing.
     fn knows_all(&self) -> bool {
-        present_threads().is_some_and(|present| {
-            present.iter().all(|thread| *thread == self.own_thread || self.threads.contains_key(thread))
-        })
+        links() == Some(self.links)
     }
 }
 
+fn links() -> Option<u64> {
+    Some(fs::metadata(THREADS).ok()?.nlink())
+}
+
 fn present_threads() -> Option<Vec<i32>> {
-    let entries = fs::read_dir("/proc/self/task").ok()?;
+    let entries = fs::read_dir(THREADS).ok()?;
     Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{names_a_place, state};
+    use super::{Place, state};
 
     #[test]
     fn state_stands_after_the_last_parenthesis() {
@@ -171,8 +222,9 @@ mod tests {
 
     #[test]
     fn a_thread_on_a_cpu_sleeps_nowhere() {
-        assert!(names_a_place(b"futex_wait_queue"));
-        assert!(!names_a_place(b"0"));
-        assert!(!names_a_place(b""));
+        assert_eq!(Place::of(b"futex_wait_queue"), Place::Known);
+        assert_eq!(Place::of(b"folio_wait_bit"), Place::Other);
+        assert_eq!(Place::of(b"0"), Place::Nowhere);
+        assert_eq!(Place::of(b""), Place::Nowhere);
     }
 }

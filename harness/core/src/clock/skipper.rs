@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use super::{sys, time, waits};
 
-/// Shortest and longest pause between two looks at a busy process, in real time. A look costs a few microseconds; in
-/// between the pause is a sixteenth of the time that the process has been busy, so that finding out that it is idle
-/// adds little to any stretch of work.
-const PAUSE_NS_MIN: u64 = 15_000;
-const PAUSE_NS_MAX: u64 = 400_000;
+/// Pause between two looks at a process that may be idle, in real time: the first time, and the longest. A thread that
+/// says that it blocks needs some microseconds until it sleeps.
+const PAUSE_NS_MIN: u64 = 8_000;
+const PAUSE_NS_MAX: u64 = 200_000;
+
+/// Longest sleep while a known thread is not blocked, in real time. A thread that is blocked in a way that the clock does
+/// not know of is found out after this.
+const SLEEP_NS_MAX: u64 = 1_000_000;
 
 /// The kernel clock that shows this thread's CPU time; -1 before it runs.
 static CPU_CLOCK: AtomicI32 = AtomicI32::new(-1);
@@ -44,30 +47,33 @@ pub(super) fn start_skipping() -> std::io::Result<()> {
     start("clock", || {
         sys::set_fine_sleep();
         let mut watch = super::idle::Watch::new(sys::own_thread_id());
-        let mut busy_since_ns = sys::monotonic_ns();
+        let mut pause_ns = PAUSE_NS_MIN;
         loop {
             waits::until_any();
             if waits::wake_due(time::now_ns()) {
-                busy_since_ns = sys::monotonic_ns();
-            } else if let Some(deadline_ns) = waits::first_deadline_ns() {
-                // The order matters. The deadline to skip to is asked for after the process was found idle: a thread
-                // that ran until then may have registered an earlier one. Only a running thread can hold the clock or
-                // register anything, so what holds at that moment holds until the skip.
-                if time::is_free()
-                    && watch.is_idle()
-                    && let Some(deadline_ns) = waits::first_deadline_ns()
-                    && time::skip_to(deadline_ns)
-                {
-                    SKIPS.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                let busy_ns = sys::monotonic_ns().saturating_sub(busy_since_ns);
-                let pause_ns = (busy_ns / 16).clamp(PAUSE_NS_MIN, PAUSE_NS_MAX);
-                let left_ns = time::real_ns_until(deadline_ns).unwrap_or(u64::MAX);
-                sys::real_sleep(Duration::from_nanos(pause_ns.min(left_ns)));
+                // Who was woken needs a moment to run; a futex is woken again until its waiter has.
+                pause_ns = PAUSE_NS_MIN;
+                sys::real_sleep(Duration::from_nanos(pause_ns));
                 continue;
             }
-            sys::real_sleep(Duration::from_nanos(PAUSE_NS_MIN));
+            let Some(first_ns) = waits::first_deadline_ns() else { continue };
+            let left_ns = time::real_ns_until(first_ns).unwrap_or(u64::MAX);
+            if sys::await_idle(Duration::from_nanos(left_ns.min(SLEEP_NS_MAX))) {
+                pause_ns = PAUSE_NS_MIN;
+            }
+            // The order matters. The deadline to skip to is asked for after the process was found idle: a thread that ran
+            // until then may have registered an earlier one. Only a running thread can hold the clock or register
+            // anything, so what holds at that moment holds until the skip.
+            if time::is_free()
+                && watch.is_idle()
+                && let Some(deadline_ns) = waits::first_deadline_ns()
+                && time::skip_to(deadline_ns)
+            {
+                SKIPS.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            sys::real_sleep(Duration::from_nanos(pause_ns.min(left_ns)));
+            pause_ns = (pause_ns * 2).min(PAUSE_NS_MAX);
         }
     })
 }

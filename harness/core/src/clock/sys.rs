@@ -21,7 +21,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_long, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
 use libc::{clockid_t, epoll_event, timespec};
@@ -221,6 +221,7 @@ fn block(alarm: &Alarm, beside: Option<c_int>) -> bool {
         libc::pollfd { fd: alarm.0, events: libc::POLLIN, revents: 0 },
         libc::pollfd { fd: beside.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
     ];
+    let _blocking = Blocking::new();
     // SAFETY: the array outlives the call and its length is given; a negative descriptor is skipped by the kernel.
     let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), 2, -1) };
     alarm.clear();
@@ -243,6 +244,86 @@ fn block_until(deadline_ns: u64) -> bool {
         interrupted
     })
     .unwrap_or(false)
+}
+
+/// The word that the clock's thread waits on; it changes when the process may have become idle.
+static MAY_BE_IDLE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the clock's thread waits on it, so that telling it is worth a system call.
+static IS_AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// Threads that have blocked in one of the functions below and still live, and those of them that block now.
+///
+/// When the two are equal the process *may* be idle: the clock's thread looks then, instead of all the time. Threads
+/// that block in other ways are not counted, and the look itself takes nothing from these numbers.
+static KNOWN: AtomicU32 = AtomicU32::new(0);
+static BLOCKED: AtomicU32 = AtomicU32::new(0);
+
+/// A thread's membership in [`KNOWN`].
+struct Membership;
+
+impl Membership {
+    fn new() -> Self {
+        KNOWN.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        KNOWN.fetch_sub(1, Ordering::SeqCst);
+        // The others may all be blocked already.
+        tell_clock();
+    }
+}
+
+thread_local! {
+    static MEMBERSHIP: Membership = Membership::new();
+}
+
+/// The calling thread's being blocked, until dropped.
+struct Blocking;
+
+impl Blocking {
+    fn new() -> Self {
+        // A thread whose destructors run is counted no more: it is about to end.
+        let _ = MEMBERSHIP.try_with(|_| ());
+        if BLOCKED.fetch_add(1, Ordering::SeqCst) + 1 >= KNOWN.load(Ordering::SeqCst) {
+            tell_clock();
+        }
+        Self
+    }
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        BLOCKED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn tell_clock() {
+    MAY_BE_IDLE.fetch_add(1, Ordering::SeqCst);
+    if IS_AWAITED.load(Ordering::SeqCst) {
+        wake_futex(MAY_BE_IDLE.as_ptr() as usize, true);
+    }
+}
+
+/// Sleeps in real time until every known thread may be blocked, for `duration` at most. Says whether it slept.
+pub(super) fn await_idle(duration: Duration) -> bool {
+    let seen = MAY_BE_IDLE.load(Ordering::SeqCst);
+    IS_AWAITED.store(true, Ordering::SeqCst);
+    let is_busy = BLOCKED.load(Ordering::SeqCst) < KNOWN.load(Ordering::SeqCst);
+    if is_busy {
+        let time = to_timespec(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        let operation = c_long::from(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+        // SAFETY: waits on a static word, with a time that outlives the call. A word that has changed since, a signal
+        // and the end of the time all end the wait, and all mean: look again.
+        unsafe {
+            real_syscall()(libc::SYS_futex, MAY_BE_IDLE.as_ptr(), operation, c_long::from(seen), &raw const time);
+        }
+    }
+    IS_AWAITED.store(false, Ordering::SeqCst);
+    is_busy
 }
 
 /// Process time for clocks that count seconds passing; other clocks (CPU time) are the kernel's.
@@ -276,8 +357,12 @@ pub(super) unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_even
     let real = |timeout: c_int| unsafe {
         std::mem::transmute::<*mut c_void, EpollWait>(EPOLL_WAIT.address())(epoll, events, capacity, timeout)
     };
+    if !active() || timeout == 0 {
+        return real(timeout);
+    }
     // Without an end there is no timer to note: such a wait ends by an event, which another thread must cause.
-    if !active() || timeout <= 0 {
+    if timeout < 0 {
+        let _blocking = Blocking::new();
         return real(timeout);
     }
     let deadline_ns = time::now_ns().saturating_add(u64::from(timeout.unsigned_abs()) * 1_000_000);
@@ -378,19 +463,25 @@ pub(super) unsafe extern "C" fn syscall(
 ) -> c_long {
     // SAFETY: hands the caller's arguments on; see the module's argument on variadic calls.
     let real = |d: c_long| unsafe { real_syscall()(number, a, b, c, d, e, f) };
-    if number != libc::SYS_futex || !active() || d == 0 {
+    if number != libc::SYS_futex || !active() {
         return real(d);
     }
     // The operation is a 32-bit argument: the upper half of the register is not defined.
     let operation = b as c_int;
     let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-    // SAFETY: for the two waits the fourth argument is a pointer to a timespec, and it is not null.
+    if !matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) {
+        return real(d);
+    }
+    if d == 0 {
+        let _blocking = Blocking::new();
+        return real(d);
+    }
+    // SAFETY: for a wait the fourth argument is a pointer to a timespec, and it is not null.
     let asked = || to_ns(unsafe { &*(d as *const timespec) });
     let deadline_ns = match command {
         libc::FUTEX_WAIT => time::now_ns().saturating_add(asked()),
         libc::FUTEX_WAIT_BITSET if operation & libc::FUTEX_CLOCK_REALTIME != 0 => time::from_wall_ns(asked()),
-        libc::FUTEX_WAIT_BITSET => asked(),
-        _ => return real(d),
+        _ => asked(),
     };
     if time::now_ns() >= deadline_ns {
         set_errno(libc::ETIMEDOUT);
@@ -399,7 +490,9 @@ pub(super) unsafe extern "C" fn syscall(
     let wait = waits::Blocked::futex(deadline_ns, a as usize, operation & libc::FUTEX_PRIVATE_FLAG != 0);
     // Without an end in real time: the clock's thread wakes the futex at the deadline, again and again until this
     // thread has noted it, so that a wake before the kernel's wait began is not lost.
+    let blocking = Blocking::new();
     let result = real(0);
+    drop(blocking);
     // Whatever the clock's thread does to end the wait, errno is the system call's.
     // SAFETY: the pointer is to the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };

@@ -52,21 +52,30 @@ pub(super) async fn a_reader_sees_one_write_whole(bench: Bench) {
 
 pub(super) async fn a_listing_shows_every_write_and_delete(bench: Bench) {
     let (one, other) = (bench.subject(), bench.subject());
-    let mut expected = Vec::new();
-    for n in 0..5 {
-        let key = format!("t/{n}");
-        one.put(&key, key.clone().into(), Precondition::Absent).await.unwrap();
-        expected.push(key);
+    let check = async |folders: &[String]| {
         for client in [&one, &other] {
-            let mut listed = client.list("t", None).await.unwrap();
-            listed.sort_unstable();
-            assert_eq!(listed, expected);
+            let mut keys = client.list("t", None).await.unwrap();
+            keys.sort_unstable();
+            let expected = folders.iter().flat_map(|folder| ["a", "b"].map(|name| format!("{folder}/{name}")));
+            assert_eq!(keys, expected.collect::<Vec<_>>());
+            let found = client.list_folder("t").await.unwrap();
+            assert_eq!((found.keys.as_slice(), found.folders.as_slice()), ([].as_slice(), folders));
         }
+    };
+    let mut folders = Vec::new();
+    for n in 0..4 {
+        let folder = format!("t/{n}");
+        for name in ["a", "b"] {
+            one.put(&format!("{folder}/{name}"), name.into(), Precondition::None).await.unwrap();
+        }
+        folders.push(folder);
+        check(&folders).await;
     }
-    while let Some(key) = expected.pop() {
-        one.delete(&key).await.unwrap();
-        let mut listed = other.list("t", None).await.unwrap();
-        listed.sort_unstable();
-        assert_eq!(listed, expected);
+    while let Some(folder) = folders.pop() {
+        for name in ["a", "b"] {
+            one.delete(&format!("{folder}/{name}")).await.unwrap();
+        }
+        // A folder is gone with the last of its keys.
+        check(&folders).await;
     }
 }
