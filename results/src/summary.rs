@@ -116,10 +116,10 @@ pub struct CellSummary {
     pub failed_attempt_rate: Option<f64>,
     /// Latency of the appends that succeeded, in the order in which they ended.
     pub latency: Option<LatencySummary>,
-    /// The same of latency and CPU time of each append together: what a commit takes, computing at this machine's full
-    /// speed, where process time stood still while it computed (`cpu` is `free`). Under any other mode the latency holds
-    /// the computing already. CPU time of threads that ran beside a wait counts twice, as wait and as CPU; so does that
-    /// used within the wait for a catalog outside the process.
+    /// The same of latency and CPU time of each append together: what a commit takes, computing at this machine's
+    /// speed, where process time stood still while it computed (`cpu` is `free`). Under any other mode the latency
+    /// holds the computing already. CPU time of threads that ran beside a wait counts twice, as wait and as CPU; so
+    /// does that used within the wait for a catalog outside the process.
     pub latency_with_cpu: Option<LatencySummary>,
     /// Where the time of these went.
     pub split: Option<LatencySplit>,
