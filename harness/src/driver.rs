@@ -32,7 +32,8 @@ const LAST_WORDS_MAX: usize = 5;
 /// If the driver itself cannot go on: the folder cannot be written, or workers cannot be started at all.
 pub(crate) fn run(folder: &RunFolder, cells: &[Cell], jobs: Option<u16>) -> Result<BTreeMap<String, CellStatus>> {
     let jobs = jobs.map_or_else(|| (machine::cpus() as usize).clamp(1, JOBS_MAX), usize::from);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
     runtime.block_on(async {
         let (stop, stopped) = watch::channel(false);
         let signals = tokio::spawn(async move {

@@ -70,7 +70,8 @@ impl How {
             (None, Some(text)) => text.parse().map_err(|reason: String| anyhow!(reason))?,
             (None, None) => Cpu::default(),
         };
-        let workers = options.workers.iter().map(|worker| pair(worker, "--worker", "FORMAT=PATH")).collect::<Result<_>>()?;
+        let workers =
+            options.workers.iter().map(|worker| pair(worker, "--worker", "FORMAT=PATH")).collect::<Result<_>>()?;
         Ok(Self { clock: options.clock, cpu, seed: options.seed.or(seed).unwrap_or(SEED), repeat, workers })
     }
 }
@@ -106,7 +107,9 @@ pub(crate) fn settings(given: &[String]) -> Result<BTreeMap<String, BTreeMap<Str
 /// If there is no such profile, or the file is not one.
 pub(crate) fn profile(store: &str) -> Result<Profile> {
     if store.contains("://") {
-        bail!("store {store:?}: this version measures emulated stores; name a profile or a profile file ending in .toml");
+        bail!(
+            "store {store:?}: this version measures emulated stores; name a profile or a profile file ending in .toml"
+        );
     }
     if store.ends_with(".toml") {
         return Ok(Profile::read(Path::new(store))?);
@@ -146,34 +149,34 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
     if let Some(stranger) = grid.settings.keys().find(|format| !grid.formats.contains(format)) {
         bail!("settings are given for {stranger:?}, which is not among the formats {}", grid.formats.join(", "));
     }
-    for store in &grid.stores {
-        let profile = profile(store)?;
-        for format in &grid.formats {
-            let given = grid.settings.get(format).map(texts).unwrap_or_default();
-            registry::settings(format, &given)?;
-            for catalog in catalogs(format, &grid.catalogs)? {
-                let shown = shown_catalog(&catalog);
-                for repetition in 0..how.repeat {
-                    let kind = catalog_kind(&catalog);
-                    let mut id = format!("{format}-{kind}-{}-{}", profile.name, grid.scenario).replace("-none-", "-");
-                    if how.repeat > 1 {
-                        id = format!("{id}-{}", repetition + 1);
-                    }
-                    let plan = CellPlan {
-                        id,
-                        format: format.clone(),
-                        catalog: shown.clone(),
-                        store: profile.name.clone(),
-                        scenario: grid.scenario.clone(),
-                        parameters: parameters.clone(),
-                        settings: given.clone(),
-                        seed: how.seed + u64::from(repetition),
-                        clock: how.clock.to_string(),
-                        cpu: how.cpu.to_string(),
-                        worker: how.workers.get(format).cloned(),
-                    };
-                    cells.push(Cell { plan, profile: profile.clone(), catalog: catalog.clone() });
+    let profiles = grid.stores.iter().map(|store| profile(store)).collect::<Result<Vec<_>>>()?;
+    for format in &grid.formats {
+        let given = grid.settings.get(format).map(texts).unwrap_or_default();
+        registry::settings(format, &given)?;
+        for (catalog, profile) in catalogs(format, &grid.catalogs)?
+            .iter()
+            .flat_map(|catalog| profiles.iter().map(move |profile| (catalog, profile)))
+        {
+            for repetition in 0..how.repeat {
+                let kind = catalog_kind(catalog);
+                let mut id = format!("{format}-{kind}-{}-{}", profile.name, grid.scenario).replace("-none-", "-");
+                if how.repeat > 1 {
+                    id = format!("{id}-{}", repetition + 1);
                 }
+                let plan = CellPlan {
+                    id,
+                    format: format.clone(),
+                    catalog: shown_catalog(catalog),
+                    store: profile.name.clone(),
+                    scenario: grid.scenario.clone(),
+                    parameters: parameters.clone(),
+                    settings: given.clone(),
+                    seed: how.seed + u64::from(repetition),
+                    clock: how.clock.to_string(),
+                    cpu: how.cpu.to_string(),
+                    worker: how.workers.get(format).cloned(),
+                };
+                cells.push(Cell { plan, profile: profile.clone(), catalog: catalog.clone() });
             }
         }
     }
@@ -226,7 +229,9 @@ fn catalog_kind(catalog: &str) -> &'static str {
 /// A catalog as records may hold it.
 #[cfg(feature = "iceberg")]
 fn shown_catalog(catalog: &str) -> String {
-    catalog.parse::<lakemark_catalogs::CatalogSpec>().map_or_else(|_| catalog_kind(catalog).to_owned(), |spec| spec.to_string())
+    catalog
+        .parse::<lakemark_catalogs::CatalogSpec>()
+        .map_or_else(|_| catalog_kind(catalog).to_owned(), |spec| spec.to_string())
 }
 
 #[cfg(not(feature = "iceberg"))]
@@ -244,12 +249,7 @@ mod tests {
 
     fn grid(formats: &[&str], stores: &[&str]) -> Grid {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Grid {
-            scenario: "sequential-commit".to_owned(),
-            formats: own(formats),
-            stores: own(stores),
-            ..Grid::default()
-        }
+        Grid { scenario: "sequential-commit".to_owned(), formats: own(formats), stores: own(stores), ..Grid::default() }
     }
 
     fn refusal(grid: &Grid) -> String {

@@ -30,7 +30,8 @@ impl Progress {
         let steps = plan.parameters.get("appends").and_then(serde_json::Value::as_u64).unwrap_or_default();
         let bar = self.0.add(ProgressBar::new(steps));
         // The template is a constant: if it ever stopped being one, the default style would do.
-        if let Ok(style) = ProgressStyle::with_template("{prefix:42} {bar:30} {pos:>6}/{len} {elapsed:>4} (left {eta})") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix:42} {bar:30} {pos:>6}/{len} {elapsed:>4} (left {eta})")
+        {
             bar.set_style(style);
         }
         bar.set_prefix(plan.id.clone());

@@ -14,15 +14,9 @@ struct Entry {
 
 const ENTRIES: &[Entry] = &[
     #[cfg(feature = "lance")]
-    Entry {
-        make: |_, _| Ok(Arc::new(lakemark_formats::lance::Lance)),
-        check: lakemark_formats::lance::check_settings,
-    },
+    Entry { make: |_, _| Ok(Arc::new(lakemark_formats::lance::Lance)), check: lakemark_formats::lance::check_settings },
     #[cfg(feature = "delta")]
-    Entry {
-        make: |_, _| Ok(Arc::new(lakemark_formats::delta::Delta)),
-        check: lakemark_formats::delta::check_settings,
-    },
+    Entry { make: |_, _| Ok(Arc::new(lakemark_formats::delta::Delta)), check: lakemark_formats::delta::check_settings },
     #[cfg(feature = "iceberg")]
     Entry {
         make: |catalog, cell| Ok(Arc::new(lakemark_formats::iceberg::Iceberg::new(catalog.parse()?, cell))),

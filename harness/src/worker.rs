@@ -86,8 +86,9 @@ fn run(sink: &Arc<Output>) -> Result<()> {
     let cpu: Cpu = cell.cpu.parse().map_err(|reason: String| anyhow!(reason))?;
     let format = registry::make(&cell.format, &order.catalog, &cell.id)?;
     let settings = registry::settings(&cell.format, &cell.settings)?;
-    // SQLite computes inside this process; every other catalog is a process of its own.
-    let catalog_outside = !order.catalog.starts_with("sqlite");
+    // Embedded SQLite computes inside this process. Any other catalog may wait for another process, be it for a lock on
+    // a file.
+    let catalog_outside = order.catalog != "sqlite";
     let switched = clock::switch_on(mode, cpu, catalog_outside).context("cannot start the clock")?;
     let provider = Emulated::new(order.profile.clone(), cell.seed);
     sink.emit(&Line::Hello(Hello {

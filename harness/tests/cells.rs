@@ -1,5 +1,7 @@
 //! What a cell measures: the same under both clocks, the same again under the same seed, and checked.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+
 mod common;
 
 use common::{formats, only_cell, operations, requests, run, scratch};
@@ -80,7 +82,8 @@ fn metadata_is_sampled_without_disturbing_the_series() {
     let out = scratch();
     for format in formats() {
         let cell = ["--formats", format, "--appends", "12", "--cpu", "free"];
-        let often = run(out.path(), &format!("{format}-often"), &[&cell[..], &["--param", "sample-at=1,4,8,12"]].concat());
+        let often =
+            run(out.path(), &format!("{format}-often"), &[&cell[..], &["--param", "sample-at=1,4,8,12"]].concat());
         let seldom = run(out.path(), &format!("{format}-seldom"), &[&cell[..], &["--param", "sample-at=12"]].concat());
         let wait_us = |folder: &RunFolder| appends(folder).iter().map(|append| append.wait_us).collect::<Vec<_>>();
         for (a, b) in wait_us(&often).iter().zip(wait_us(&seldom)) {
@@ -93,7 +96,10 @@ fn metadata_is_sampled_without_disturbing_the_series() {
             assert!(pair[0].active.bytes < pair[1].active.bytes, "{format}: {pair:?}");
         }
         let last = summary.metadata.last().expect("a sample");
-        assert!(last.active.bytes <= last.retained.bytes && last.retained.bytes <= last.written_bytes, "{format}: {last:?}");
+        assert!(
+            last.active.bytes <= last.retained.bytes && last.retained.bytes <= last.written_bytes,
+            "{format}: {last:?}"
+        );
     }
 }
 
@@ -101,7 +107,11 @@ fn metadata_is_sampled_without_disturbing_the_series() {
 fn several_files_in_an_append_are_all_active() {
     let out = scratch();
     for format in formats() {
-        let folder = run(out.path(), format, &["--formats", format, "--appends", "5", "--param", "files=7", "--stores", "instant"]);
+        let folder = run(
+            out.path(),
+            format,
+            &["--formats", format, "--appends", "5", "--param", "files=7", "--stores", "instant"],
+        );
         let status = folder.status(&only_cell(&folder)).expect("a status").expect("an ended cell");
         let audit = status.audit.expect("an audit");
         assert!(audit.is_valid());

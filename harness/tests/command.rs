@@ -1,5 +1,7 @@
 //! The command line, end to end: what is refused and how, what is kept, and exit statuses.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+
 mod common;
 
 use std::io::Write;
@@ -76,7 +78,8 @@ fn an_unwritable_folder_is_named() {
 fn a_dry_run_shows_the_cells_and_runs_none() {
     let out = scratch();
     let folder = out.path().join("runs");
-    let output = lakemark(&["reproduce", "lance-2026", "--dry-run", "--format", "json", "--out", folder.to_str().unwrap()]);
+    let output =
+        lakemark(&["reproduce", "lance-2026", "--dry-run", "--format", "json", "--out", folder.to_str().unwrap()]);
     assert_eq!(code(&output), 0);
     let rows: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let text = rows.to_string();
@@ -197,7 +200,19 @@ fn a_signal_keeps_what_was_measured_and_resume_goes_on() {
     let format = formats()[0];
     let path = out.path().to_str().unwrap();
     let mut running = command(&[
-        "run", "--appends", "100000", "--formats", format, "--stores", "instant,s3", "--jobs", "1", "--name", "stopped", "--out", path,
+        "run",
+        "--appends",
+        "100000",
+        "--formats",
+        format,
+        "--stores",
+        "instant,s3",
+        "--jobs",
+        "1",
+        "--name",
+        "stopped",
+        "--out",
+        path,
     ])
     .stderr(std::process::Stdio::piped())
     .stdout(std::process::Stdio::piped())

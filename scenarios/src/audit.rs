@@ -102,10 +102,8 @@ impl Ledger {
         let lost = self.files.keys().filter(|path| !found.contains_key(path.as_str())).count();
         let doubled = found.values().filter(|times| **times > 1).count()
             + self.files.values().filter(|acknowledgements| **acknowledgements > 1).count();
-        let phantom = found
-            .keys()
-            .filter(|path| !self.files.contains_key(**path) && !self.unknown.contains(**path))
-            .count();
+        let phantom =
+            found.keys().filter(|path| !self.files.contains_key(**path) && !self.unknown.contains(**path)).count();
         check(
             "every acknowledged file is active exactly once",
             lost == 0 && doubled == 0 && phantom == 0,
@@ -229,7 +227,9 @@ mod tests {
     fn a_version_acknowledged_twice_is_found() {
         let mut ledger = ledger();
         ledger.append(["d"].into_iter(), &operation(2, Outcome::Ok), &[attempt(Outcome::Ok)]);
-        assert!(failed(&ledger.audit(&active(&["a", "b", "d"]), &[1, 2, 3])).contains(&"no version twice, none missing"));
+        assert!(
+            failed(&ledger.audit(&active(&["a", "b", "d"]), &[1, 2, 3])).contains(&"no version twice, none missing")
+        );
     }
 
     #[test]

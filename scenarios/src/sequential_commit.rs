@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakemark_core::clock;
 use lakemark_core::table::{ActiveFiles, DataFile, OperationResult, Site, Table};
-use lakemark_results::record::{Extent, Line, Method, MetadataSample, OperationKind, Outcome, Request};
+use lakemark_results::record::{Extent, Line, MetadataSample, Method, OperationKind, Outcome, Request};
 use serde_json::Value;
 
 use crate::audit::Ledger;

@@ -21,7 +21,12 @@ fn table_metadata(count: u64, version: u64) -> Bytes {
     order.sort_by_key(|n| n.wrapping_mul(version | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let entries: Vec<String> = order
         .iter()
-        .map(|n| format!("{{\"snapshot-id\":{n},\"manifest-list\":\"{}{n}\",\"summary\":{{\"n\":\"{n}\"}}}}", "x".repeat(450)))
+        .map(|n| {
+            format!(
+                "{{\"snapshot-id\":{n},\"manifest-list\":\"{}{n}\",\"summary\":{{\"n\":\"{n}\"}}}}",
+                "x".repeat(450)
+            )
+        })
         .collect();
     Bytes::from(format!("{{\"version\":{version},\"snapshots\":[{}]}}", entries.join(",")))
 }

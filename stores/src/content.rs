@@ -86,7 +86,11 @@ enum Form {
     Whole(Bytes),
     /// Numbers of its chunks, the orders of the fields of those that are sorted, and a number by which it is known among
     /// the recent objects.
-    Chunks { chunks: Box<[u32]>, orders: Box<[u32]>, recent: u64 },
+    Chunks {
+        chunks: Box<[u32]>,
+        orders: Box<[u32]>,
+        recent: u64,
+    },
 }
 
 impl Content {
@@ -266,7 +270,10 @@ mod tests {
                 fields.rotate_left(place % 10);
                 fields.swap(0, (place / 10) % 10);
                 let list = "x".repeat(300);
-                format!("{{\"snapshot-id\":{n},\"manifest-list\":\"{list}-{n}\",\"summary\":{{{}}},\"schema-id\":0}}", fields.join(","))
+                format!(
+                    "{{\"snapshot-id\":{n},\"manifest-list\":\"{list}-{n}\",\"summary\":{{{}}},\"schema-id\":0}}",
+                    fields.join(",")
+                )
             })
             .collect();
         Bytes::from(format!("{{\"snapshots\":[{}]}}", entries.join(",")))

@@ -260,9 +260,7 @@ impl State {
         let mut page = ListPage::default();
         let mut folders = BTreeSet::new();
         let start = match query.token.as_deref().and_then(|token| token.split_once(' ')) {
-            Some((hash, key)) => {
-                Bound::Excluded((u64::from_str_radix(hash, 16).unwrap_or(u64::MAX), key.to_owned()))
-            }
+            Some((hash, key)) => Bound::Excluded((u64::from_str_radix(hash, 16).unwrap_or(u64::MAX), key.to_owned())),
             None => Bound::Unbounded,
         };
         let mut last = None;

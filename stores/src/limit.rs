@@ -41,10 +41,8 @@ impl Buckets {
     }
 
     fn take(&mut self, scope: Scope, is_write: bool, name: &str, rate: Rate, now_ns: u64) -> bool {
-        let bucket = self
-            .0
-            .entry((scope, is_write, name.to_owned()))
-            .or_insert(Bucket { tokens: rate.burst, at_ns: now_ns });
+        let bucket =
+            self.0.entry((scope, is_write, name.to_owned())).or_insert(Bucket { tokens: rate.burst, at_ns: now_ns });
         let refill = now_ns.saturating_sub(bucket.at_ns) as f64 / 1e9 * rate.per_s;
         bucket.tokens = (bucket.tokens + refill).min(rate.burst);
         bucket.at_ns = now_ns;

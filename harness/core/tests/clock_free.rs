@@ -3,14 +3,25 @@
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use lakemark_core::clock::{self, Cpu, Mode};
 
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The clock is one per process: another test's waits would move it.
+fn switched_on() -> MutexGuard<'static, ()> {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    clock::switch_on(Mode::Skip, Cpu::Free, false).expect("the clock's thread starts");
+    guard
+}
+
 #[test]
 fn computing_takes_no_process_time_and_waits_are_exact() {
-    clock::switch_on(Mode::Skip, Cpu::Free, false).expect("the clock's thread starts");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let _guard = switched_on();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let begun_ns = clock::now_ns();
     let waits_ms = [5_u64, 250, 1, 86_400_000];
     runtime.block_on(async {
@@ -27,8 +38,9 @@ fn computing_takes_no_process_time_and_waits_are_exact() {
 
 #[test]
 fn concurrent_waits_end_in_the_order_of_their_deadlines() {
-    clock::switch_on(Mode::Skip, Cpu::Free, false).expect("the clock's thread starts");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let _guard = switched_on();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let ends = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     runtime.block_on(async {
         let begun_ns = clock::now_ns();
@@ -50,4 +62,15 @@ fn concurrent_waits_end_in_the_order_of_their_deadlines() {
     let ends = ends.lock().expect("no task panics").clone();
     let expected: Vec<(u64, u64)> = (0..200).map(|n| (n * 1_000, 1_000_000 + n * 1_000)).collect();
     assert_eq!(ends, expected);
+}
+
+#[test]
+fn a_catalog_in_the_process_that_sleeps_does_not_stop_the_clock() {
+    let _guard = switched_on();
+    let begun_ns = clock::now_ns();
+    let hold = clock::hold();
+    // As SQLite does when a lock is taken: on a thread of its own, in C's nanosleep.
+    std::thread::spawn(|| std::thread::sleep(Duration::from_millis(10))).join().expect("the sleeper ends");
+    drop(hold);
+    assert!(clock::now_ns() - begun_ns >= 10_000_000);
 }

@@ -9,7 +9,8 @@ use lakemark_core::clock::{self, Cpu, Mode};
 #[test]
 fn waits_take_real_time_and_wall_time_is_the_systems() {
     clock::switch_on(Mode::Real, Cpu::Measured, true).expect("the clock's thread starts");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (process_ns, real_ns) = (clock::now_ns(), clock::real_ns());
     runtime.block_on(async {
         // The later deadline first: the clock's thread must take note of an earlier one that comes in.
@@ -19,7 +20,10 @@ fn waits_take_real_time_and_wall_time_is_the_systems() {
         long.await.expect("the wait ends");
     });
     let (process_ns, real_ns) = (clock::now_ns() - process_ns, clock::real_ns() - real_ns);
-    assert!(process_ns >= 120_000_000 && real_ns >= 120_000_000, "{process_ns} ns of process time, {real_ns} ns of real time");
+    assert!(
+        process_ns >= 120_000_000 && real_ns >= 120_000_000,
+        "{process_ns} ns of process time, {real_ns} ns of real time"
+    );
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_millis();
     assert!(wall.abs_diff(u128::try_from(clock::wall_ms()).expect("after 1970")) < 1_000);
     assert_eq!(clock::skipped(), (0, 0));

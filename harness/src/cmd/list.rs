@@ -119,10 +119,15 @@ fn scenarios(with_parameters: bool) -> Table {
 }
 
 fn studies() -> Result<Table> {
-    let columns =
-        [named("study"), Column::number("figures", "figures"), Column::text("reproduced_by", "reproduced by"), named("what")];
+    let columns = [
+        named("study"),
+        Column::number("figures", "figures"),
+        Column::text("reproduced_by", "reproduced by"),
+        named("what"),
+    ];
     let mut table = Table::new(&columns);
-    let definitions: Vec<Definition> = definition::builtin_names().filter_map(|name| Definition::builtin(name).ok()).collect();
+    let definitions: Vec<Definition> =
+        definition::builtin_names().filter_map(|name| Definition::builtin(name).ok()).collect();
     for name in Study::names() {
         let figures = Study::load(name)?.figures.len();
         let definition = definitions.iter().find(|definition| definition.study.as_deref() == Some(name));

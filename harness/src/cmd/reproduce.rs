@@ -13,8 +13,8 @@ use lakemark_scenarios::definition::{Definition, Expected};
 
 use super::{Ended, run};
 use crate::cli::ReproduceOptions;
-use crate::plan::{self, Cell, How};
 use crate::output;
+use crate::plan::{self, Cell, How};
 
 /// Runs the command.
 ///

@@ -26,11 +26,8 @@ pub(crate) fn run(options: &ResumeOptions) -> Result<Ended> {
     }
     output::tell(&format!("{} of {} cells are left", cells.len(), folder.manifest().cells.len()));
     driver::run(&folder, &cells, options.jobs)?;
-    let statuses: BTreeMap<String, CellStatus> = folder
-        .statuses()?
-        .into_iter()
-        .filter_map(|(plan, status)| Some((plan.id.clone(), status?)))
-        .collect();
+    let statuses: BTreeMap<String, CellStatus> =
+        folder.statuses()?.into_iter().filter_map(|(plan, status)| Some((plan.id.clone(), status?))).collect();
     output::print_table(&run::summary_table(&folder, &statuses)?, options.output)?;
     Ok(Ended::of(folder.manifest().cells.iter().map(|plan| statuses.get(&plan.id))))
 }
@@ -39,7 +36,8 @@ pub(crate) fn run(options: &ResumeOptions) -> Result<Ended> {
 fn cell(folder: &RunFolder, plan: &CellPlan, options: &ResumeOptions) -> Result<Cell> {
     let path = folder.path().join("profiles").join(format!("{}.json", plan.store));
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let profile: Profile = serde_json::from_str(&text).with_context(|| format!("{} is not a profile", path.display()))?;
+    let profile: Profile =
+        serde_json::from_str(&text).with_context(|| format!("{} is not a profile", path.display()))?;
     let recorded = folder.manifest().profiles.get(&plan.store);
     ensure!(recorded == Some(&profile.hash()), "{} is not the profile that the run began with", path.display());
     let catalog = match &options.catalog {

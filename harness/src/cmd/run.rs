@@ -100,7 +100,12 @@ pub(crate) fn start(
 /// # Errors
 /// If it cannot be made.
 pub(crate) fn create(options: &HowOptions, name: &str, cells: &[Cell]) -> Result<RunFolder> {
-    let run = options.name.clone().unwrap_or_else(|| machine::run_name(name));
+    let run = options.name.clone().unwrap_or_else(|| {
+        let run = machine::run_name(name);
+        // Two runs may begin in one second.
+        let others = (2..).map(|number| format!("{run}-{number}"));
+        std::iter::once(run.clone()).chain(others).find(|run| !options.out.join(run).exists()).unwrap_or(run)
+    });
     let folder = RunFolder::create(&options.out, manifest(run, cells)?)?;
     keep_profiles(&folder, cells)?;
     Ok(folder)
@@ -154,13 +159,21 @@ fn keep_profiles(folder: &RunFolder, cells: &[Cell]) -> Result<()> {
 
 /// What would run.
 pub(crate) fn plan_table(cells: &[Cell]) -> Table {
-    let columns = ["cell", "format", "catalog", "store", "scenario", "parameters", "settings"].map(|name| Column::text(name, name));
+    let columns = ["cell", "format", "catalog", "store", "scenario", "parameters", "settings"]
+        .map(|name| Column::text(name, name));
     let mut table = Table::new(&columns);
     for Cell { plan, .. } in cells {
         let parameters: Vec<String> = plan.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let settings: Vec<String> = plan.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let fields =
-            [&plan.id, &plan.format, &plan.catalog, &plan.store, &plan.scenario, &parameters.join(" "), &settings.join(" ")];
+        let fields = [
+            &plan.id,
+            &plan.format,
+            &plan.catalog,
+            &plan.store,
+            &plan.scenario,
+            &parameters.join(" "),
+            &settings.join(" "),
+        ];
         table.push(fields.map(|text| Field::text(Some(text.as_str()))).into());
     }
     table
@@ -230,7 +243,10 @@ mod tests {
     #[test]
     fn a_password_on_the_command_line_is_not_kept() {
         assert_eq!(without_password("postgres://me:pass@host/db"), "postgres://***@host/db");
-        assert_eq!(without_password("--catalog=postgres://me:p@ss/w@host/db?sslpassword=x"), "--catalog=postgres://***@host/db");
+        assert_eq!(
+            without_password("--catalog=postgres://me:p@ss/w@host/db?sslpassword=x"),
+            "--catalog=postgres://***@host/db"
+        );
         assert_eq!(without_password("postgres://host/db"), "postgres://host/db");
         assert_eq!(without_password("--appends"), "--appends");
     }

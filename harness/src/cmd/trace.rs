@@ -40,8 +40,10 @@ pub(crate) fn run(options: &TraceOptions) -> Result<Ended> {
     let operation =
         operations.into_iter().rfind(|operation| operation.kind == kind).context("the cell has no such operation")?;
     let is_of = |request: &Request| (request.writer, request.operation) == (operation.writer, operation.operation);
-    let mut requests: Vec<Request> =
-        kept.read_requests(&cell.plan.id)?.filter(|request| request.as_ref().map_or(true, is_of)).collect::<Result<_, _>>()?;
+    let mut requests: Vec<Request> = kept
+        .read_requests(&cell.plan.id)?
+        .filter(|request| request.as_ref().map_or(true, is_of))
+        .collect::<Result<_, _>>()?;
     requests.sort_by_key(|request| (request.start_us, request.request));
     if run::is_for_people(options.output) {
         output::print(&heading(cell, &operation))?;
@@ -135,7 +137,10 @@ fn waterfall(operation: &Operation, requests: &[Request], format: OutputFormat) 
             Field::text(Some(if is_drawn { short(&request.key) } else { &request.key })),
         ];
         if is_drawn {
-            fields.insert(2, Field::text(Some(&bar(start_us, request.latency_us, operation.latency_us, request.outcome))));
+            fields.insert(
+                2,
+                Field::text(Some(&bar(start_us, request.latency_us, operation.latency_us, request.outcome))),
+            );
         }
         table.push(fields);
     }

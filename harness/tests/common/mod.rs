@@ -1,7 +1,7 @@
 //! Running the command, and reading what it left.
 
 // Each test binary uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used, clippy::unwrap_used, unreachable_pub, missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

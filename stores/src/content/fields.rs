@@ -150,7 +150,16 @@ mod tests {
 
     #[test]
     fn what_is_no_such_object_comes_back_too() {
-        for element in [&br#"{,"},"#[..], br#"{"a":",",",","b"},"#, br#"x{"a,"b":1,"},"#, br#"{,",","},{"#, br#"{"a":1},"#, br#"{1,"a"}"#, b"", b"{"] {
+        for element in [
+            &br#"{,"},"#[..],
+            br#"{"a":",",",","b"},"#,
+            br#"x{"a,"b":1,"},"#,
+            br#"{,",","},{"#,
+            br#"{"a":1},"#,
+            br#"{1,"a"}"#,
+            b"",
+            b"{",
+        ] {
             there_and_back(element);
         }
         let many: Vec<String> = (0..13).map(|n| format!("\"f{n}\":{n}")).collect();

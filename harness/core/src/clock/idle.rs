@@ -109,7 +109,9 @@ impl Place {
     fn of(wchan: &[u8]) -> Self {
         match wchan {
             b"" | b"0" => Self::Nowhere,
-            name if name.starts_with(b"futex_") || name.starts_with(b"ep_poll") || name.starts_with(b"poll_") => Self::Known,
+            name if name.starts_with(b"futex_") || name.starts_with(b"ep_poll") || name.starts_with(b"poll_") => {
+                Self::Known
+            }
             _ => Self::Other,
         }
     }
@@ -134,7 +136,7 @@ impl Watch {
         let is_seen = thread.is_some_and(|thread| {
             thread.scheduled().is_some()
                 && (0..1_000).any(|_| {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    super::sys::real_sleep(std::time::Duration::from_millis(1));
                     thread.sleeps() && thread.is_off_cpu()
                 })
         });
@@ -151,9 +153,10 @@ impl Watch {
             self.last_busy = Some(busy);
             return false;
         }
-        self.count() && self.all(Thread::is_off_cpu) && self.all(|thread| {
-            thread.scheduled() == thread.scheduled && thread.sleeps()
-        }) && self.knows_all()
+        self.count()
+            && self.all(Thread::is_off_cpu)
+            && self.all(|thread| thread.scheduled() == thread.scheduled && thread.sleeps())
+            && self.knows_all()
     }
 
     /// First look: which threads there are, and how often each was put on a CPU.

@@ -95,7 +95,8 @@ impl FromStr for Cpu {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused = || format!("cpu {text:?}: allowed are measured, free and scale=F with F above 0 and at most 1000");
+        let refused =
+            || format!("cpu {text:?}: allowed are measured, free and scale=F with F above 0 and at most 1000");
         match text {
             "measured" => Ok(Self::Measured),
             "free" => Ok(Self::Free),
@@ -124,8 +125,9 @@ static START_NS: AtomicU64 = AtomicU64::new(0);
 /// Makes process time the time of this process, once and for all: a second call changes nothing and answers as the
 /// first.
 ///
-/// `catalog_outside` says that catalog calls wait for another process, so that time passes during them whatever `cpu`
-/// says.
+/// `catalog_outside` says that catalog calls wait for another process: the clock is held during them, and time passes
+/// whatever `cpu` says. A catalog in this process takes CPU time like everything else, and its sleeps are known to the
+/// clock: if it were held for one of those while computing is free, time would never pass.
 ///
 /// # Errors
 /// If the clock's thread cannot be started.
@@ -206,7 +208,7 @@ pub fn sleep(duration: std::time::Duration) -> Sleep {
     Sleep::until(now_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// Keeps the clock from skipping, while something is waited for that happens outside this process or in real time.
+/// Keeps the clock from skipping, while something is waited for that happens outside this process.
 #[derive(Debug)]
 #[must_use = "the clock is held until this is dropped"]
 pub struct Hold(());

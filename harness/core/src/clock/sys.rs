@@ -131,7 +131,9 @@ pub(super) fn set_fine_sleep() {
 pub(super) fn real_sleep(duration: Duration) {
     let time = to_timespec(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     // SAFETY: the address is libc's nanosleep; `time` outlives the call and no remainder is asked for.
-    unsafe { std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(&raw const time, std::ptr::null_mut()) };
+    unsafe {
+        std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(&raw const time, std::ptr::null_mut())
+    };
 }
 
 fn to_ns(time: &timespec) -> u64 {
@@ -352,7 +354,12 @@ pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timesp
 /// # Safety
 /// As libc's `epoll_wait`: `events` is valid for `capacity` entries.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, capacity: c_int, timeout: c_int) -> c_int {
+pub(super) unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    capacity: c_int,
+    timeout: c_int,
+) -> c_int {
     // SAFETY: the address is libc's epoll_wait; the arguments are the caller's.
     let real = |timeout: c_int| unsafe {
         std::mem::transmute::<*mut c_void, EpollWait>(EPOLL_WAIT.address())(epoll, events, capacity, timeout)
@@ -391,9 +398,7 @@ pub(super) unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_even
 pub(super) unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut timespec) -> c_int {
     if !active() || duration.is_null() {
         // SAFETY: the address is libc's nanosleep; the arguments are the caller's.
-        return unsafe {
-            std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(duration, remainder)
-        };
+        return unsafe { std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(duration, remainder) };
     }
     // SAFETY: not null, and valid by this function's contract.
     let duration_ns = to_ns(unsafe { &*duration });

@@ -36,21 +36,31 @@ struct Pace {
     real: bool,
     /// Rate while the process computes.
     cpu: f64,
-    /// Whether a held clock runs at full rate, because what is waited for is another process.
-    held_runs: bool,
+    /// Whether what the clock is held for happens in another process. Then a held clock runs at full rate and does not
+    /// skip. What happens in this process takes CPU time, or sleeps until a moment that the clock knows.
+    outside: bool,
     holds: u32,
     freezes: u32,
 }
 
-static PACE: Mutex<Pace> = Mutex::new(Pace { real: true, cpu: 1.0, held_runs: true, holds: 0, freezes: 0 });
+static PACE: Mutex<Pace> = Mutex::new(Pace { real: true, cpu: 1.0, outside: true, holds: 0, freezes: 0 });
 
 impl Pace {
+    fn is_held(&self) -> bool {
+        self.holds > 0 && self.outside
+    }
+
+    /// Whether the clock may skip.
+    fn is_free(&self) -> bool {
+        self.freezes == 0 && !self.is_held()
+    }
+
     fn rate(&self) -> f64 {
         if self.real {
             1.0
         } else if self.freezes > 0 {
             0.0
-        } else if self.holds > 0 && self.held_runs {
+        } else if self.is_held() {
             1.0
         } else {
             self.cpu
@@ -74,7 +84,7 @@ fn on_line(monotonic_ns: u64, from_monotonic_ns: u64, from_process_ns: u64, rate
 pub(super) fn now_ns() -> u64 {
     loop {
         let before = LINE.sequence.load(Ordering::Acquire);
-        if before % 2 == 0 {
+        if before.is_multiple_of(2) {
             let from_monotonic_ns = LINE.monotonic_ns.load(Ordering::Relaxed);
             let from_process_ns = LINE.process_ns.load(Ordering::Relaxed);
             let rate = f64::from_bits(LINE.rate.load(Ordering::Relaxed));
@@ -109,12 +119,12 @@ fn turn(pace: &Pace, at_least_ns: u64) {
 }
 
 /// Lets process time part from real time. Called once, before the clock is switched on.
-pub(super) fn configure(cpu: f64, held_runs: bool) {
+pub(super) fn configure(cpu: f64, outside: bool) {
     let wall_ns = sys::kernel_clock_ns(libc::CLOCK_REALTIME);
     let mut pace = pace();
     pace.real = false;
     pace.cpu = cpu;
-    pace.held_runs = held_runs;
+    pace.outside = outside;
     turn(&pace, 0);
     WALL_OFFSET_NS.store(wall_ns.saturating_sub(now_ns()), Ordering::Relaxed);
 }
@@ -132,17 +142,16 @@ pub(super) fn change(holds: i32, freezes: i32) {
 /// Moves process time to `deadline_ns`, unless something holds or freezes the clock. Says whether it moved.
 pub(super) fn skip_to(deadline_ns: u64) -> bool {
     let pace = pace();
-    let free = pace.holds == 0 && pace.freezes == 0;
-    if free {
+    let is_free = pace.is_free();
+    if is_free {
         turn(&pace, deadline_ns);
     }
-    free
+    is_free
 }
 
 /// Whether nothing holds or freezes the clock.
 pub(super) fn is_free() -> bool {
-    let pace = pace();
-    pace.holds == 0 && pace.freezes == 0
+    pace().is_free()
 }
 
 /// Real nanoseconds until process time reaches `deadline_ns` if nothing changes; none if it stands still.
