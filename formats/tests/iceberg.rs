@@ -1,5 +1,6 @@
 //! What Iceberg sends for an append and a load, and what becomes of appends that lose or fail.
 #![cfg(feature = "iceberg")]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

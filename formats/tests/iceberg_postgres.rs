@@ -1,7 +1,12 @@
 //! Iceberg with its SQL catalog on a Postgres server. Needs the server's URL, with a password, in
 //! `LAKEMARK_TEST_POSTGRES`: `tools/with-postgres` starts a server and sets it.
 #![cfg(feature = "iceberg")]
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail by panicking, as tests do")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a test's helpers fail by panicking, as tests do"
+)]
 
 use std::io::Write as _;
 use std::sync::Arc;

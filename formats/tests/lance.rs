@@ -1,6 +1,6 @@
 //! What Lance sends for an append and a load, on stores with and without ordered listings.
 #![cfg(feature = "lance")]
-#![allow(clippy::unwrap_used)] // Helpers of tests panic as tests do.
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)] // Helpers of tests panic as tests do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,7 @@
 //!
 //! `LAKEMARK_BENCH_APPENDS` sets the appends of a run (100 unless set).
 
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
 
 use std::process::{Command, Stdio};
 

@@ -42,7 +42,8 @@ pub(crate) struct HowOptions {
     /// How waiting is done: skip (the clock moves on when nothing else can happen) or real
     #[arg(long, default_value_t = Mode::Skip, value_name = "MODE")]
     pub(crate) clock: Mode,
-    /// How much process time computing takes: measured, free, or scale=F
+    /// How much process time computing takes: measured, scale=F, or free (none: latencies are waits alone, and CPU time
+    /// stands beside them) [default: measured, or what the definition says]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpu: Option<Cpu>,
     /// Seed of the latencies

@@ -1,6 +1,6 @@
 //! What the emulated store costs: keeping and reading back objects that repeat as the formats' metadata does.
 
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,6 +1,6 @@
 //! What one skipped wait costs in real time, with as many sleeping threads beside it as a format's library brings.
 
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
 
 use std::time::Duration;
 

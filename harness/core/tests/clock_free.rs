@@ -1,7 +1,9 @@
 //! The skipping clock with free CPU: time stands still while the process computes.
 
 #![cfg(target_os = "linux")]
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+// What these tests are about.
+#![allow(clippy::disallowed_methods)]
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

