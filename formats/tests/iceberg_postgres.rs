@@ -191,7 +191,8 @@ async fn no_error_shows_the_password() {
     const WRONG: &str = "wrong-0f2b81";
     let Some(server) = server() else { return };
     let right = server.password().unwrap().to_owned();
-    let changes: [(&str, fn(&mut Url)); 3] = [
+    type Change = fn(&mut Url);
+    let changes: [(&str, Change); 3] = [
         ("password", |url| url.set_password(Some(WRONG)).unwrap()),
         ("database", |url| url.set_path("/no-such-database")),
         ("port", |url| url.set_port(Some(1)).unwrap()),
