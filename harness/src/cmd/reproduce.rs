@@ -121,10 +121,12 @@ fn tell_expectations(rows: &[ComparisonRow], expected: &[Expected]) -> Result<()
 fn tell_usage(cells: &[Cell], statuses: &BTreeMap<String, CellStatus>) -> Result<()> {
     output::print("")?;
     for cell in cells {
-        let Some(usage) = statuses.get(&cell.plan.id).and_then(|status| status.usage.as_ref()) else { continue };
+        let Some(status) = statuses.get(&cell.plan.id) else { continue };
+        let Some(usage) = &status.usage else { continue };
+        let verdict = if status.is_verified() { "verified" } else { status.state.as_str() };
         let harness_s = usage.clock_cpu_s + usage.store_cpu_s;
         output::print(&format!(
-            "{:<40} {:>7.1} s real for {:>8.1} s emulated; CPU {:>7.1} s library, {:>5.1} s harness ({:.0} %); {:>5.0} MiB",
+            "{:<43} {verdict}, {:>6.1} s real for {:>8.1} s emulated; CPU {:>7.1} s library, {:>5.1} s harness ({:.0} %); {:>5.0} MiB",
             cell.plan.id,
             usage.real_s,
             usage.process_s,
