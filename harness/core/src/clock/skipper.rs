@@ -45,6 +45,7 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()
 #[cfg(target_os = "linux")]
 pub(super) fn start_skipping() -> std::io::Result<()> {
     start("clock", || {
+        sys::be_the_clock();
         sys::set_fine_sleep();
         let mut watch = super::idle::Watch::new(sys::own_thread_id());
         let mut pause_ns = PAUSE_NS_MIN;

@@ -281,25 +281,38 @@ impl Drop for Membership {
 
 thread_local! {
     static MEMBERSHIP: Membership = Membership::new();
+    static IS_CLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread the clock's, which is not counted: it waits for the others.
+pub(super) fn be_the_clock() {
+    IS_CLOCK.set(true);
 }
 
 /// The calling thread's being blocked, until dropped.
-struct Blocking;
+struct Blocking {
+    is_counted: bool,
+}
 
 impl Blocking {
     fn new() -> Self {
+        if IS_CLOCK.try_with(Cell::get).unwrap_or(false) {
+            return Self { is_counted: false };
+        }
         // A thread whose destructors run is counted no more: it is about to end.
         let _ = MEMBERSHIP.try_with(|_| ());
         if BLOCKED.fetch_add(1, Ordering::SeqCst) + 1 >= KNOWN.load(Ordering::SeqCst) {
             tell_clock();
         }
-        Self
+        Self { is_counted: true }
     }
 }
 
 impl Drop for Blocking {
     fn drop(&mut self) {
-        BLOCKED.fetch_sub(1, Ordering::SeqCst);
+        if self.is_counted {
+            BLOCKED.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
