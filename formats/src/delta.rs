@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties, TableReference, TransactionError};
-use deltalake::kernel::{Action, Add, DataType};
+use deltalake::kernel::{Action, Add, DataType, Snapshot};
 use deltalake::logstore::{LogStoreRef, ObjectStoreRef, StorageConfig, default_logstore};
 use deltalake::operations::create::CreateBuilder;
 use deltalake::protocol::{DeltaOperation, SaveMode};
@@ -22,7 +22,7 @@ use lakemark_core::clock;
 use lakemark_core::record::Outcome;
 use lakemark_core::store::{ListQuery, StoreError};
 use lakemark_core::table::{
-    ActiveFiles, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
+    ActiveFiles, Change, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
 };
 use lakemark_stores::adapter::object_store_013::Adapter;
 use url::Url;
@@ -158,7 +158,13 @@ pub struct Delta;
 #[async_trait]
 impl Format for Delta {
     fn info(&self) -> FormatInfo {
-        FormatInfo { name: "delta", library: library_version(), catalogs: &["none"], settings: SETTINGS }
+        FormatInfo {
+            name: "delta",
+            library: library_version(),
+            catalogs: &["none"],
+            settings: SETTINGS,
+            unsupported: &[],
+        }
     }
 
     fn classify(&self, key: &str) -> &'static str {
@@ -203,6 +209,12 @@ impl Format for Delta {
         table.load().await.map_err(failed)?;
         Ok(Box::new(Handle { table, options, site: site.clone() }))
     }
+
+    /// A snapshot without files: the library reads the log for the protocol and the schema alone.
+    async fn open_shallow(&self, site: &Site) -> OperationResult<u64> {
+        let snapshot = Snapshot::try_new(&*log_store(site)?, None).await.map_err(failed)?;
+        Ok(snapshot.version())
+    }
 }
 
 /// The library's view of the table's place. It is what `deltalake` builds for S3 with conditional writes, its default:
@@ -246,6 +258,21 @@ impl Table for Handle {
         })?;
         self.table.state = Some(finished.snapshot);
         Ok(version)
+    }
+
+    async fn change(&mut self, change: &Change) -> OperationResult<u64> {
+        Err(OperationError::other(format!("{} is not supported", change.name())))
+    }
+
+    async fn fresh(&self) -> OperationResult<Box<dyn Table>> {
+        let mut table = DeltaTable::new(self.table.log_store());
+        table.load().await.map_err(failed)?;
+        Ok(Box::new(Self { table, options: self.options, site: self.site.clone() }))
+    }
+
+    async fn refresh(&mut self) -> OperationResult<u64> {
+        self.table.update_state().await.map_err(failed)?;
+        Ok(self.table.snapshot().map_err(failed)?.version())
     }
 
     /// The library has the list in memory: loading reads the newest checkpoint and each commit after it and keeps the

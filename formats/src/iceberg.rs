@@ -22,7 +22,7 @@ use futures::TryStreamExt;
 use lakemark_catalogs::counted::{ensure_namespace, outcome};
 use lakemark_catalogs::{CatalogSpec, SqlDatabase};
 use lakemark_core::table::{
-    ActiveFiles, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
+    ActiveFiles, Change, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
 };
 use lakemark_stores::adapter::iceberg::{IcebergStorage, location};
 use tokio::sync::OnceCell;
@@ -101,6 +101,7 @@ impl Format for Iceberg {
             library: library_version(),
             catalogs: &["sqlite", "postgres", "mysql"],
             settings: SETTINGS,
+            unsupported: &[],
         }
     }
 
@@ -147,7 +148,15 @@ impl Format for Iceberg {
         let connection = self.connect(site).await?;
         let table =
             connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
-        Ok(Box::new(Handle { connection, table, root: format!("{}/", location(&site.table)) }))
+        Ok(Box::new(Handle { connection: Arc::new(connection), table, root: format!("{}/", location(&site.table)) }))
+    }
+
+    /// The library's `load_table`: it reads metadata.json and no manifest.
+    async fn open_shallow(&self, site: &Site) -> OperationResult<u64> {
+        let connection = self.connect(site).await?;
+        let table =
+            connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
+        Ok(version(table.metadata()))
     }
 
     /// Removes this cell's rows from the database, if it was used. Objects in the store stay.
@@ -174,7 +183,8 @@ impl Connection {
 
 /// An open table.
 struct Handle {
-    connection: Connection,
+    /// Shared by the handles of one process.
+    connection: Arc<Connection>,
     table: IcebergTable,
     /// URL of the table, with its trailing slash.
     root: String,
@@ -228,6 +238,22 @@ impl Table for Handle {
     async fn append(&mut self, files: &[DataFile]) -> OperationResult<u64> {
         let files = files.iter().map(|file| self.described(file)).collect::<OperationResult<_>>()?;
         self.table = self.commit(files).await.map_err(|error| self.connection.failed(&error))?;
+        Ok(version(self.table.metadata()))
+    }
+
+    async fn change(&mut self, change: &Change) -> OperationResult<u64> {
+        Err(OperationError::other(format!("{} is not supported", change.name())))
+    }
+
+    async fn fresh(&self) -> OperationResult<Box<dyn Table>> {
+        let table = self.connection.catalog.load_table(self.table.identifier()).await;
+        let table = table.map_err(|error| self.connection.failed(&error))?;
+        Ok(Box::new(Self { connection: Arc::clone(&self.connection), table, root: self.root.clone() }))
+    }
+
+    async fn refresh(&mut self) -> OperationResult<u64> {
+        let table = self.connection.catalog.load_table(self.table.identifier()).await;
+        self.table = table.map_err(|error| self.connection.failed(&error))?;
         Ok(version(self.table.metadata()))
     }
 

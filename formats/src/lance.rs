@@ -16,7 +16,8 @@ use async_trait::async_trait;
 use lakemark_core::record::Outcome;
 use lakemark_core::store::{ListQuery, Store, StoreError};
 use lakemark_core::table::{
-    ActiveFiles, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
+    ActiveFiles, Change, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
+    Unsupported,
 };
 use lakemark_stores::adapter::object_store_014::Adapter;
 use lance_core::Error as LanceError;
@@ -59,6 +60,9 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "statistics", default: "none", help: "none: a Lance manifest holds no column statistics" },
 ];
 
+const UNSUPPORTED: &[Unsupported] =
+    &[Unsupported { what: "shallow_open", why: "a Lance manifest holds the list of fragments: no open is without it" }];
+
 /// The Lance table format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lance;
@@ -85,7 +89,13 @@ pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<(), String>
 #[async_trait]
 impl Format for Lance {
     fn info(&self) -> FormatInfo {
-        FormatInfo { name: "lance", library: library_version(), catalogs: &["none"], settings: SETTINGS }
+        FormatInfo {
+            name: "lance",
+            library: library_version(),
+            catalogs: &["none"],
+            settings: SETTINGS,
+            unsupported: UNSUPPORTED,
+        }
     }
 
     fn classify(&self, key: &str) -> &'static str {
@@ -135,6 +145,10 @@ impl Format for Lance {
             .map_err(failure)?;
         Ok(Box::new(Handle { site: site.clone(), options, dataset: Arc::new(dataset) }))
     }
+
+    async fn open_shallow(&self, _site: &Site) -> OperationResult<u64> {
+        Err(OperationError::other(UNSUPPORTED[0].why))
+    }
 }
 
 /// An open dataset, with the store and the caches of one process.
@@ -175,6 +189,26 @@ impl Table for Handle {
         let version = dataset.version_id();
         self.dataset = Arc::new(dataset);
         Ok(version)
+    }
+
+    async fn change(&mut self, change: &Change) -> OperationResult<u64> {
+        Err(OperationError::other(format!("{} is not supported", change.name())))
+    }
+
+    async fn fresh(&self) -> OperationResult<Box<dyn Table>> {
+        let dataset = DatasetBuilder::from_uri(uri(&self.site.table)?.as_str())
+            .with_session(self.dataset.session())
+            .load()
+            .await
+            .map_err(failure)?;
+        Ok(Box::new(Self { site: self.site.clone(), options: self.options, dataset: Arc::new(dataset) }))
+    }
+
+    async fn refresh(&mut self) -> OperationResult<u64> {
+        let mut dataset = Dataset::clone(&self.dataset);
+        dataset.checkout_latest().await.map_err(failure)?;
+        self.dataset = Arc::new(dataset);
+        Ok(self.dataset.version_id())
     }
 
     async fn files(&mut self) -> OperationResult<ActiveFiles> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result, anyhow, bail};
 use lakemark_core::clock::{self, Cpu, Mode};
 use lakemark_core::store::{Inspect, Provider};
+use lakemark_core::writer::Scope;
 use lakemark_results::manifest::CellPlan;
 use lakemark_results::record::{Failure, Hello, Line, Usage};
 use lakemark_scenarios::{Bench, Sink, sequential_commit};
@@ -104,6 +105,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         provider: provider.clone() as Arc<dyn Provider>,
         settings,
         table: TABLE.to_owned(),
+        scope: Scope::of_table(format.clone(), TABLE),
         sink: sink.clone() as Arc<dyn Sink>,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -75,8 +75,20 @@ pub enum OperationKind {
     Open,
     /// Appends data files.
     Append,
+    /// Removes every active file and adds others.
+    Overwrite,
+    /// Removes data files.
+    Delete,
+    /// Puts data files in the place of others with the same rows.
+    Compact,
     /// Loads the full list of active data files with a new handle and no caches.
     ColdOpen,
+    /// Loads it with a new handle in a warm process, which shares what the library lets handles share.
+    FreshHandle,
+    /// Loads it with an open handle, brought to the newest version.
+    Refresh,
+    /// Opens the table without the list: what a library offers of the kind.
+    ShallowOpen,
     /// Reads what the audit compares; no part of the measurement.
     Audit,
 }
@@ -90,6 +102,12 @@ pub struct Operation {
     pub operation: u64,
     /// What it did.
     pub kind: OperationKind,
+    /// When it should have started, if arrivals follow a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended_us: Option<u64>,
+    /// Whether it is outside the measured time: it started in the warm-up or ended after the end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub excluded: bool,
     /// When it started.
     pub start_us: u64,
     /// From start to return.
@@ -199,6 +217,20 @@ pub struct Attempt {
     pub latency_us: u64,
     /// `ok`, or one of the four failure classes.
     pub outcome: Outcome,
+    /// Versions behind: commits that other writers published between the start of the operation and the end of this
+    /// attempt.
+    #[serde(default)]
+    pub behind: u64,
+    /// Requests of the writer that ended since the operation's start or its last attempt, this one's own included. Of an
+    /// attempt that failed they are wasted.
+    #[serde(default)]
+    pub requests: u32,
+    /// Bytes that these received.
+    #[serde(default)]
+    pub read_bytes: u64,
+    /// Bytes that these sent.
+    #[serde(default)]
+    pub written_bytes: u64,
 }
 
 /// Number and size of a set of objects.

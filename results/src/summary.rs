@@ -278,7 +278,19 @@ mod tests {
 
     fn attempt(operation: u64, outcome: Outcome) -> Result<Attempt, Infallible> {
         let layer = Layer::Store;
-        Ok(Attempt { writer: 0, operation, attempt: 0, layer, start_us: 0, latency_us: 1_000, outcome })
+        Ok(Attempt {
+            writer: 0,
+            operation,
+            attempt: 0,
+            layer,
+            start_us: 0,
+            latency_us: 1_000,
+            outcome,
+            behind: 0,
+            requests: 1,
+            read_bytes: 0,
+            written_bytes: 0,
+        })
     }
 
     fn request(operation: u64, method: Method, class: &str) -> Result<Request, Infallible> {

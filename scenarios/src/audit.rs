@@ -164,6 +164,8 @@ mod tests {
             writer: 0,
             operation: version,
             kind: OperationKind::Append,
+            intended_us: None,
+            excluded: false,
             start_us: 0,
             latency_us: 100,
             wait_us: 90,
@@ -180,7 +182,19 @@ mod tests {
     }
 
     fn attempt(outcome: Outcome) -> Attempt {
-        Attempt { writer: 0, operation: 0, attempt: 0, layer: Layer::Store, start_us: 0, latency_us: 1, outcome }
+        Attempt {
+            writer: 0,
+            operation: 0,
+            attempt: 0,
+            layer: Layer::Store,
+            start_us: 0,
+            latency_us: 1,
+            outcome,
+            behind: 0,
+            requests: 1,
+            read_bytes: 0,
+            written_bytes: 0,
+        }
     }
 
     /// Two acknowledged appends, one that lost.

@@ -30,6 +30,8 @@ pub struct Bench {
     pub settings: BTreeMap<String, String>,
     /// Key prefix of the table, without slashes at its ends.
     pub table: String,
+    /// How the table's keys are named in records; its writers' commits are counted there.
+    pub scope: Arc<Scope>,
     /// Where the lines go.
     pub sink: Arc<dyn Sink>,
 }
@@ -37,7 +39,7 @@ pub struct Bench {
 impl Bench {
     /// A place for one more writer or reader, with a client and a log of its own.
     pub fn site(&self, writer: u32) -> Site {
-        let writer = Writer::new(writer, Scope::of_table(self.format.clone(), &self.table));
+        let writer = Writer::new(writer, self.scope.clone());
         let store = self.provider.clone().client(writer.clone());
         Site { writer, store, table: self.table.clone(), settings: self.settings.clone() }
     }

@@ -28,6 +28,7 @@ pub async fn measure<T>(
     run: impl Future<Output = OperationResult<T>>,
 ) -> Measured<T> {
     let operation = writer.operation();
+    writer.start_operation();
     let cpu_ns = clock::library_cpu_ns();
     let start_ns = clock::now_ns();
     let result = run.await;
@@ -43,6 +44,8 @@ pub async fn measure<T>(
             writer: writer.id(),
             operation,
             kind,
+            intended_us: None,
+            excluded: false,
             start_us: clock::since_start_us(start_ns),
             latency_us: end_ns.saturating_sub(start_ns) / 1_000,
             wait_us: log.wait_ns / 1_000,

@@ -33,6 +33,15 @@ pub struct Setting {
     pub help: &'static str,
 }
 
+/// Something that a scenario may ask of a table and that a format's library does not offer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Unsupported {
+    /// What: an operation or a load by its name in records, such as `overwrite` or `shallow_open`.
+    pub what: &'static str,
+    /// Why, in one line.
+    pub why: &'static str,
+}
+
 /// What a format is.
 #[derive(Clone, Debug)]
 pub struct FormatInfo {
@@ -44,6 +53,41 @@ pub struct FormatInfo {
     pub catalogs: &'static [&'static str],
     /// Its settings.
     pub settings: &'static [Setting],
+    /// What its library does not offer.
+    pub unsupported: &'static [Unsupported],
+}
+
+/// A change of a table other than an append.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// Removes every active file and adds these.
+    Overwrite {
+        /// Files to add.
+        add: Vec<DataFile>,
+    },
+    /// Removes some files.
+    Delete {
+        /// Active files to remove.
+        remove: Vec<DataFile>,
+    },
+    /// Puts files in the place of others that hold the same rows.
+    Compact {
+        /// Active files to remove.
+        remove: Vec<DataFile>,
+        /// Files to add.
+        add: Vec<DataFile>,
+    },
+}
+
+impl Change {
+    /// Its name, as in [`Unsupported::what`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Overwrite { .. } => "overwrite",
+            Self::Delete { .. } => "delete",
+            Self::Compact { .. } => "compact",
+        }
+    }
 }
 
 /// Why an operation failed, after the library gave up.
@@ -106,6 +150,9 @@ pub trait Format: Send + Sync {
     /// Opens the table with a new handle that shares no cache with any other.
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>>;
 
+    /// Opens the table without the list of its files, as far as the library has such an open; returns the version.
+    async fn open_shallow(&self, site: &Site) -> OperationResult<u64>;
+
     /// Removes what a cell left outside the store (a catalog's rows). The emulated store goes with its process.
     async fn clean(&self, _site: &Site) -> OperationResult<()> {
         Ok(())
@@ -117,6 +164,16 @@ pub trait Format: Send + Sync {
 pub trait Table: Send {
     /// Appends data files through the library's public commit path; returns the version published.
     async fn append(&mut self, files: &[DataFile]) -> OperationResult<u64>;
+
+    /// Makes another change through the library's public commit path; returns the version published.
+    async fn change(&mut self, change: &Change) -> OperationResult<u64>;
+
+    /// A new handle in this warm process, at the newest version: it shares whatever the library lets the handles of one
+    /// process share (caches of a session, a catalog's connection).
+    async fn fresh(&self) -> OperationResult<Box<dyn Table>>;
+
+    /// Brings this handle to the newest version; returns it.
+    async fn refresh(&mut self) -> OperationResult<u64>;
 
     /// Brings the full list of active data files of the handle's version into memory.
     async fn files(&mut self) -> OperationResult<ActiveFiles>;

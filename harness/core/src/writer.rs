@@ -2,9 +2,9 @@
 //!
 //! The store client and the catalog decorator report here; the scenario collects the log after each operation.
 
-use std::sync::{Arc, Mutex, MutexGuard};
-
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use lakemark_results::record::{Attempt, Layer, Method, Outcome, Request};
 
@@ -20,6 +20,8 @@ pub struct Scope {
     prefix: String,
     classify: Box<Classify>,
     publishes: Box<Publishes>,
+    /// Attempts of all its writers that succeeded.
+    commits: AtomicU64,
 }
 
 impl Scope {
@@ -30,12 +32,18 @@ impl Scope {
             prefix: format!("{table}/"),
             classify: Box::new(move |key| names.classify(key)),
             publishes: Box::new(move |key| format.publishes(key)),
+            commits: AtomicU64::new(0),
         })
     }
 
     /// Keys that no format names: every object is of class `object`, and none publishes.
     pub fn plain() -> Arc<Self> {
-        Arc::new(Self { prefix: String::new(), classify: Box::new(|_| "object"), publishes: Box::new(|_| false) })
+        Arc::new(Self {
+            prefix: String::new(),
+            classify: Box::new(|_| "object"),
+            publishes: Box::new(|_| false),
+            commits: AtomicU64::new(0),
+        })
     }
 
     /// A key relative to the table; keys outside it stay as they are.
@@ -95,6 +103,10 @@ pub struct Writer {
 #[derive(Debug, Default)]
 struct State {
     operation: u64,
+    /// Commits in the scope when the operation started.
+    commits_before: u64,
+    /// Requests of the operation that belong to an attempt that ended.
+    attempted_requests: usize,
     next_request: u64,
     requests_in_flight: u32,
     catalog_calls: u32,
@@ -135,10 +147,18 @@ impl Writer {
         self.state().operation
     }
 
+    /// Starts an operation: from now on it counts the commits of others. Without this it counts them from the end of
+    /// the operation before.
+    pub fn start_operation(&self) {
+        self.state().commits_before = self.scope.commits.load(Ordering::Relaxed);
+    }
+
     /// Ends the operation: takes its log and makes the next operation the current one.
     pub fn finish_operation(&self) -> OperationLog {
         let mut state = self.state();
         state.operation += 1;
+        state.attempted_requests = 0;
+        state.commits_before = self.scope.commits.load(Ordering::Relaxed);
         std::mem::take(&mut state.log)
     }
 
@@ -171,10 +191,6 @@ impl Writer {
 
     /// Records a request that ended. A write of a key that publishes is an attempt as well.
     pub fn record_request(&self, ended: &Ended<'_>) {
-        let is_write = matches!(ended.method, Method::Put | Method::PutIfAbsent | Method::PutIfMatch | Method::Copy);
-        if is_write && self.scope.publishes(ended.key) {
-            self.record_attempt(Layer::Store, ended.start_ns, ended.end_ns, ended.outcome);
-        }
         let mut state = self.state();
         let request = Request {
             writer: self.id,
@@ -192,11 +208,21 @@ impl Writer {
             outcome: ended.outcome,
         };
         state.log.requests.push(request);
+        drop(state);
+        let is_write = matches!(ended.method, Method::Put | Method::PutIfAbsent | Method::PutIfMatch | Method::Copy);
+        if is_write && self.scope.publishes(ended.key) {
+            self.record_attempt(Layer::Store, ended.start_ns, ended.end_ns, ended.outcome);
+        }
     }
 
     /// Records an attempt that ended, between two moments of process time in nanoseconds.
     pub fn record_attempt(&self, layer: Layer, start_ns: u64, end_ns: u64, outcome: Outcome) {
+        let commits = match outcome {
+            Outcome::Ok => self.scope.commits.fetch_add(1, Ordering::Relaxed),
+            _ => self.scope.commits.load(Ordering::Relaxed),
+        };
         let mut state = self.state();
+        let spent = &state.log.requests[state.attempted_requests.min(state.log.requests.len())..];
         let attempt = Attempt {
             writer: self.id,
             operation: state.operation,
@@ -205,7 +231,12 @@ impl Writer {
             start_us: clock::since_start_us(start_ns),
             latency_us: end_ns.saturating_sub(start_ns) / 1_000,
             outcome,
+            behind: commits.saturating_sub(state.commits_before),
+            requests: u32::try_from(spent.len()).unwrap_or(u32::MAX),
+            read_bytes: spent.iter().map(|request| request.read_bytes).sum(),
+            written_bytes: spent.iter().map(|request| request.written_bytes).sum(),
         };
+        state.attempted_requests = state.log.requests.len();
         state.log.attempts.push(attempt);
     }
 

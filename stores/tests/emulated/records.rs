@@ -19,7 +19,7 @@ struct Named;
 #[async_trait]
 impl Format for Named {
     fn info(&self) -> FormatInfo {
-        FormatInfo { name: "named", library: "none".to_owned(), catalogs: &["none"], settings: &[] }
+        FormatInfo { name: "named", library: "none".to_owned(), catalogs: &["none"], settings: &[], unsupported: &[] }
     }
 
     fn classify(&self, key: &str) -> &'static str {
