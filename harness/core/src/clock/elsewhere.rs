@@ -34,3 +34,8 @@ pub(super) fn wake_futex(_: usize, _: bool) {}
 pub(super) fn real_sleep(duration: Duration) {
     std::thread::sleep(duration);
 }
+
+/// Threads move between CPUs as the system likes.
+pub(super) fn keep_to_cpu(_place: usize) -> bool {
+    false
+}

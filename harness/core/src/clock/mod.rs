@@ -117,6 +117,21 @@ pub struct Switched {
     pub note: Option<&'static str>,
 }
 
+static PARALLELISM: OnceLock<usize> = OnceLock::new();
+
+/// CPUs that a library finds in a process of its own on this machine, whether or not this one is kept to one of them.
+pub fn parallelism() -> usize {
+    *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// Keeps this process to one CPU, the one at `place` among those that it may use. To be called before it starts threads.
+/// Threads that hand work to each other then need no interrupt of another CPU, which costs more than what they hand
+/// over. Says whether the system could.
+pub fn keep_to_cpu(place: usize) -> bool {
+    parallelism();
+    sys::keep_to_cpu(place)
+}
+
 static SWITCHED: OnceLock<Switched> = OnceLock::new();
 
 /// Moment of process time that records count from.

@@ -18,6 +18,9 @@
 // libc's names and argument orders.
 #![allow(clippy::similar_names)]
 
+mod blocked;
+mod symbols;
+
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::raw::{c_int, c_long, c_void};
@@ -26,6 +29,8 @@ use std::time::Duration;
 
 use libc::{clockid_t, epoll_event, timespec};
 
+use self::blocked::Blocking;
+pub(super) use self::blocked::{await_idle, be_the_clock};
 use super::{time, waits};
 
 /// Whether time is process time in this process.
@@ -121,6 +126,29 @@ pub(super) fn own_thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Keeps the calling thread, and those that it starts from now on, to one of the CPUs that it may run on: the one at
+/// `place` among them, counted round. Says whether it could.
+pub(super) fn keep_to_cpu(place: usize) -> bool {
+    // SAFETY: an all-zero set is an empty one.
+    let (mut allowed, mut kept) = unsafe { (std::mem::zeroed::<libc::cpu_set_t>(), std::mem::zeroed()) };
+    let size = std::mem::size_of::<libc::cpu_set_t>();
+    // SAFETY: the set outlives the call and has the size given; 0 is the calling thread.
+    if unsafe { libc::sched_getaffinity(0, size, &raw mut allowed) } != 0 {
+        return false;
+    }
+    let is_allowed = |cpu: &usize| {
+        // SAFETY: the number is below the capacity of a set.
+        unsafe { libc::CPU_ISSET(*cpu, &allowed) }
+    };
+    let cpus: Vec<usize> = (0..8 * size).filter(is_allowed).collect();
+    let Some(cpu) = cpus.get(place % cpus.len().max(1)) else { return false };
+    // SAFETY: as above; both calls touch the given set alone.
+    unsafe {
+        libc::CPU_SET(*cpu, &mut kept);
+        libc::sched_setaffinity(0, size, &raw const kept) == 0
+    }
+}
+
 /// Lets the calling thread sleep as briefly as it asks for, instead of up to 50 µs longer.
 pub(super) fn set_fine_sleep() {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and changes the calling thread alone. Failure costs time only.
@@ -195,6 +223,14 @@ pub(super) fn wake_futex(address: usize, private: bool) {
     unsafe { real_syscall()(libc::SYS_futex, address, c_long::from(operation), c_long::from(c_int::MAX)) };
 }
 
+/// Waits in real time while the word holds `seen`, for `duration` at most. It may end early: its user looks again.
+fn wait_futex(word: &'static AtomicU32, seen: u32, duration: Duration) {
+    let time = to_timespec(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    let operation = c_long::from(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+    // SAFETY: waits on a word that lives as long as the process, with a time that outlives the call.
+    unsafe { real_syscall()(libc::SYS_futex, word.as_ptr(), operation, c_long::from(seen), &raw const time) };
+}
+
 fn real_syscall() -> Syscall {
     // SAFETY: the address is libc's syscall, which has this type.
     unsafe { std::mem::transmute::<*mut c_void, Syscall>(SYSCALL.address()) }
@@ -246,279 +282,4 @@ fn block_until(deadline_ns: u64) -> bool {
         interrupted
     })
     .unwrap_or(false)
-}
-
-/// The word that the clock's thread waits on; it changes when the process may have become idle.
-static MAY_BE_IDLE: AtomicU32 = AtomicU32::new(0);
-
-/// Whether the clock's thread waits on it, so that telling it is worth a system call.
-static IS_AWAITED: AtomicBool = AtomicBool::new(false);
-
-/// Threads that have blocked in one of the functions below and still live, and those of them that block now.
-///
-/// When the two are equal the process *may* be idle: the clock's thread looks then, instead of all the time. Threads
-/// that block in other ways are not counted, and the look itself takes nothing from these numbers.
-static KNOWN: AtomicU32 = AtomicU32::new(0);
-static BLOCKED: AtomicU32 = AtomicU32::new(0);
-
-/// A thread's membership in [`KNOWN`].
-struct Membership;
-
-impl Membership {
-    fn new() -> Self {
-        KNOWN.fetch_add(1, Ordering::SeqCst);
-        Self
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        KNOWN.fetch_sub(1, Ordering::SeqCst);
-        // The others may all be blocked already.
-        tell_clock();
-    }
-}
-
-thread_local! {
-    static MEMBERSHIP: Membership = Membership::new();
-    static IS_CLOCK: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Makes the calling thread the clock's, which is not counted: it waits for the others.
-pub(super) fn be_the_clock() {
-    IS_CLOCK.set(true);
-}
-
-/// The calling thread's being blocked, until dropped.
-struct Blocking {
-    is_counted: bool,
-}
-
-impl Blocking {
-    fn new() -> Self {
-        if IS_CLOCK.try_with(Cell::get).unwrap_or(false) {
-            return Self { is_counted: false };
-        }
-        // A thread whose destructors run is counted no more: it is about to end.
-        let _ = MEMBERSHIP.try_with(|_| ());
-        if BLOCKED.fetch_add(1, Ordering::SeqCst) + 1 >= KNOWN.load(Ordering::SeqCst) {
-            tell_clock();
-        }
-        Self { is_counted: true }
-    }
-}
-
-impl Drop for Blocking {
-    fn drop(&mut self) {
-        if self.is_counted {
-            BLOCKED.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-}
-
-fn tell_clock() {
-    MAY_BE_IDLE.fetch_add(1, Ordering::SeqCst);
-    if IS_AWAITED.load(Ordering::SeqCst) {
-        wake_futex(MAY_BE_IDLE.as_ptr() as usize, true);
-    }
-}
-
-/// Sleeps in real time until every known thread may be blocked, for `duration` at most. Says whether it slept.
-pub(super) fn await_idle(duration: Duration) -> bool {
-    let seen = MAY_BE_IDLE.load(Ordering::SeqCst);
-    IS_AWAITED.store(true, Ordering::SeqCst);
-    let is_busy = BLOCKED.load(Ordering::SeqCst) < KNOWN.load(Ordering::SeqCst);
-    if is_busy {
-        let time = to_timespec(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        let operation = c_long::from(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
-        // SAFETY: waits on a static word, with a time that outlives the call. A word that has changed since, a signal
-        // and the end of the time all end the wait, and all mean: look again.
-        unsafe {
-            real_syscall()(libc::SYS_futex, MAY_BE_IDLE.as_ptr(), operation, c_long::from(seen), &raw const time);
-        }
-    }
-    IS_AWAITED.store(false, Ordering::SeqCst);
-    is_busy
-}
-
-/// Process time for clocks that count seconds passing; other clocks (CPU time) are the kernel's.
-///
-/// # Safety
-/// As libc's `clock_gettime`: `out` is null or valid for writes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
-    if !active() || out.is_null() {
-        return real_clock_gettime(clock, out);
-    }
-    let ns = match clock {
-        libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_BOOTTIME => {
-            time::now_ns()
-        }
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => time::wall_ns(),
-        _ => return real_clock_gettime(clock, out),
-    };
-    // SAFETY: not null, and valid by this function's contract.
-    unsafe { *out = to_timespec(ns) };
-    0
-}
-
-/// Waits for events until process time has passed by `timeout` milliseconds.
-///
-/// # Safety
-/// As libc's `epoll_wait`: `events` is valid for `capacity` entries.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn epoll_wait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    capacity: c_int,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the address is libc's epoll_wait; the arguments are the caller's.
-    let real = |timeout: c_int| unsafe {
-        std::mem::transmute::<*mut c_void, EpollWait>(EPOLL_WAIT.address())(epoll, events, capacity, timeout)
-    };
-    if !active() || timeout == 0 {
-        return real(timeout);
-    }
-    // Without an end there is no timer to note: such a wait ends by an event, which another thread must cause.
-    if timeout < 0 {
-        let _blocking = Blocking::new();
-        return real(timeout);
-    }
-    let deadline_ns = time::now_ns().saturating_add(u64::from(timeout.unsigned_abs()) * 1_000_000);
-    with_alarm(|alarm| {
-        let wait = waits::Blocked::alarm(deadline_ns, alarm.0);
-        let ready = loop {
-            let ready = real(0);
-            if ready != 0 || time::now_ns() >= deadline_ns {
-                break ready;
-            }
-            if block(alarm, Some(epoll)) {
-                break -1;
-            }
-        };
-        drop(wait);
-        ready
-    })
-    .unwrap_or_else(|| real(timeout))
-}
-
-/// Sleeps until process time has passed by `duration`.
-///
-/// # Safety
-/// As libc's `nanosleep`: `duration` is valid for reads, `remainder` null or valid for writes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn nanosleep(duration: *const timespec, remainder: *mut timespec) -> c_int {
-    if !active() || duration.is_null() {
-        // SAFETY: the address is libc's nanosleep; the arguments are the caller's.
-        return unsafe { std::mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.address())(duration, remainder) };
-    }
-    // SAFETY: not null, and valid by this function's contract.
-    let duration_ns = to_ns(unsafe { &*duration });
-    let deadline_ns = time::now_ns().saturating_add(duration_ns);
-    if block_until(deadline_ns) {
-        if !remainder.is_null() {
-            // SAFETY: not null, and valid by this function's contract.
-            unsafe { *remainder = to_timespec(deadline_ns.saturating_sub(time::now_ns())) };
-        }
-        set_errno(libc::EINTR);
-        return -1;
-    }
-    0
-}
-
-/// Sleeps until process time has passed by, or reached, `time`.
-///
-/// # Safety
-/// As libc's `clock_nanosleep`: `time` is valid for reads, `remainder` null or valid for writes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_nanosleep(
-    clock: clockid_t,
-    flags: c_int,
-    time: *const timespec,
-    remainder: *mut timespec,
-) -> c_int {
-    let follows = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_REALTIME);
-    if !active() || !follows || time.is_null() {
-        // SAFETY: the address is libc's clock_nanosleep; the arguments are the caller's.
-        return unsafe {
-            std::mem::transmute::<*mut c_void, ClockNanosleep>(CLOCK_NANOSLEEP.address())(clock, flags, time, remainder)
-        };
-    }
-    // SAFETY: not null, and valid by this function's contract.
-    let asked_ns = to_ns(unsafe { &*time });
-    let deadline_ns = if flags & libc::TIMER_ABSTIME == 0 {
-        time::now_ns().saturating_add(asked_ns)
-    } else if clock == libc::CLOCK_REALTIME {
-        time::from_wall_ns(asked_ns)
-    } else {
-        asked_ns
-    };
-    if block_until(deadline_ns) {
-        if flags & libc::TIMER_ABSTIME == 0 && !remainder.is_null() {
-            // SAFETY: not null, and valid by this function's contract.
-            unsafe { *remainder = to_timespec(deadline_ns.saturating_sub(time::now_ns())) };
-        }
-        return libc::EINTR;
-    }
-    0
-}
-
-/// System calls; of these a futex wait with an end is a timed wait (condition variables, `park_timeout`, channels with
-/// a time-out), and ends when process time reaches it.
-///
-/// # Safety
-/// As libc's `syscall`.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: c_long,
-    b: c_long,
-    c: c_long,
-    d: c_long,
-    e: c_long,
-    f: c_long,
-) -> c_long {
-    // SAFETY: hands the caller's arguments on; see the module's argument on variadic calls.
-    let real = |d: c_long| unsafe { real_syscall()(number, a, b, c, d, e, f) };
-    if number != libc::SYS_futex || !active() {
-        return real(d);
-    }
-    // The operation is a 32-bit argument: the upper half of the register is not defined.
-    let operation = b as c_int;
-    let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-    if !matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) {
-        return real(d);
-    }
-    if d == 0 {
-        let _blocking = Blocking::new();
-        return real(d);
-    }
-    // SAFETY: for a wait the fourth argument is a pointer to a timespec, and it is not null.
-    let asked = || to_ns(unsafe { &*(d as *const timespec) });
-    let deadline_ns = match command {
-        libc::FUTEX_WAIT => time::now_ns().saturating_add(asked()),
-        libc::FUTEX_WAIT_BITSET if operation & libc::FUTEX_CLOCK_REALTIME != 0 => time::from_wall_ns(asked()),
-        _ => asked(),
-    };
-    if time::now_ns() >= deadline_ns {
-        set_errno(libc::ETIMEDOUT);
-        return -1;
-    }
-    let wait = waits::Blocked::futex(deadline_ns, a as usize, operation & libc::FUTEX_PRIVATE_FLAG != 0);
-    // Without an end in real time: the clock's thread wakes the futex at the deadline, again and again until this
-    // thread has noted it, so that a wake before the kernel's wait began is not lost.
-    let blocking = Blocking::new();
-    let result = real(0);
-    drop(blocking);
-    // Whatever the clock's thread does to end the wait, errno is the system call's.
-    // SAFETY: the pointer is to the calling thread's errno.
-    let errno = unsafe { *libc::__errno_location() };
-    drop(wait);
-    if result == 0 && time::now_ns() >= deadline_ns {
-        set_errno(libc::ETIMEDOUT);
-        return -1;
-    }
-    set_errno(errno);
-    result
 }
