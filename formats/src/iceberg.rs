@@ -71,11 +71,6 @@ impl Iceberg {
         Self { spec, catalog: catalog.into(), database: OnceCell::new() }
     }
 
-    /// What the catalog's database is, for the record; known once a table was created or opened.
-    pub fn catalog_description(&self) -> Option<String> {
-        self.database.get().map(|database| database.description().to_owned())
-    }
-
     async fn database(&self, site: &Site) -> OperationResult<Arc<SqlDatabase>> {
         let prepare =
             async { SqlDatabase::prepare(&self.spec, &self.catalog, &site.writer, storage(site)).await.map(Arc::new) };
@@ -157,6 +152,10 @@ impl Format for Iceberg {
         let table =
             connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
         Ok(version(table.metadata()))
+    }
+
+    fn catalog_description(&self) -> Option<String> {
+        self.database.get().map(|database| database.description().to_owned())
     }
 
     /// Removes this cell's rows from the database, if it was used. Objects in the store stay.

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
-use lakemark_results::manifest::{CellState, CellStatus};
+use lakemark_results::manifest::{CellPlan, CellState, CellStatus};
 use lakemark_results::run::{CellWriter, RunFolder};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::machine;
 use crate::output;
@@ -44,7 +44,7 @@ pub(crate) fn run(folder: &RunFolder, cells: &[Cell], jobs: Option<u16>) -> Resu
             // Keeps the sender: a closed channel would look like a signal.
             std::future::pending::<()>().await;
         });
-        let places = Arc::new(Semaphore::new(jobs));
+        let places = Arc::new(Places::new(jobs));
         let progress = Progress::new();
         let mut running = Vec::new();
         for cell in cells {
@@ -77,6 +77,53 @@ async fn until_signal() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
+/// The places that cells run in side by side.
+struct Places {
+    jobs: usize,
+    permits: Semaphore,
+    free: Mutex<Vec<usize>>,
+}
+
+impl Places {
+    fn new(jobs: usize) -> Self {
+        Self { jobs, permits: Semaphore::new(jobs), free: Mutex::new((0..jobs).rev().collect()) }
+    }
+
+    /// Waits for a free place.
+    async fn take(&self) -> Result<Place<'_>> {
+        let permit = self.permits.acquire().await.context("no place for a worker")?;
+        // There are as many places as permits.
+        let number = self.free().pop().unwrap_or_default();
+        Ok(Place { places: self, number, _permit: permit })
+    }
+
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
+        self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// One of them, until dropped.
+struct Place<'a> {
+    places: &'a Places,
+    number: usize,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Place<'_> {
+    /// The CPU that the cell's worker keeps to, if it should keep to one: where computing takes no process time, one CPU
+    /// changes no figure but the CPU time itself, which it makes smaller and steadier.
+    fn cpu(&self, plan: &CellPlan) -> Option<usize> {
+        let is_free = plan.cpu == "free" && plan.clock == "skip";
+        (is_free && self.places.jobs <= machine::cpus() as usize).then_some(self.number)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.places.free().push(self.number);
+    }
+}
+
 /// A cell and the folder that its records go to.
 struct WriterSource<'a> {
     folder: &'a RunFolder,
@@ -86,19 +133,19 @@ struct WriterSource<'a> {
 /// Runs one cell once there is a place for it; none if it was stopped before.
 async fn one(
     source: WriterSource<'_>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     progress: Progress,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<Option<CellStatus>> {
     let place = tokio::select! {
-        place = places.acquire() => place.context("no place for a worker")?,
+        place = places.take() => place?,
         _ = stopped.wait_for(|stopped| *stopped) => return Ok(None),
     };
     let cell = source.cell;
     let mut records = source.folder.writer(&cell.plan.id)?;
     let bar = progress.cell(&cell.plan);
     let mut status = CellStatus::started(&cell.plan.id);
-    let talked = talk(cell, &mut records, &mut status, &bar, &mut stopped).await;
+    let talked = talk(cell, place.cpu(&cell.plan), &mut records, &mut status, &bar, &mut stopped).await;
     if *stopped.borrow() && !status.state.is_final() {
         status.state = CellState::Interrupted;
         status.reason = Some("stopped by a signal".to_owned());
@@ -117,6 +164,7 @@ async fn one(
 /// Starts a worker, sends it the cell, and takes its lines until it ends.
 async fn talk(
     cell: &Cell,
+    cpu_place: Option<usize>,
     records: &mut CellWriter,
     status: &mut CellStatus,
     bar: &CellProgress,
@@ -128,6 +176,7 @@ async fn talk(
         cell: cell.plan.clone(),
         profile: cell.profile.clone(),
         catalog: cell.catalog.clone(),
+        cpu_place,
     };
     let mut text = serde_json::to_vec(&order)?;
     text.push(b'\n');

@@ -39,6 +39,9 @@ pub(crate) struct Order {
     pub(crate) profile: Profile,
     /// Its catalog, a password included.
     pub(crate) catalog: String,
+    /// Which of the CPUs that the worker may use it keeps to, if to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_place: Option<usize>,
 }
 
 /// Lines to standard output. What it costs is the harness' own work; a reader that is gone ends the process.
@@ -85,6 +88,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
     let cell = &order.cell;
     let mode: Mode = cell.clock.parse().map_err(|reason: String| anyhow!(reason))?;
     let cpu: Cpu = cell.cpu.parse().map_err(|reason: String| anyhow!(reason))?;
+    let one_cpu = order.cpu_place.is_some_and(clock::keep_to_cpu);
     let format = registry::make(&cell.format, &order.catalog, &cell.id)?;
     let settings = registry::settings(&cell.format, &cell.settings)?;
     // Embedded SQLite computes inside this process. Any other catalog may wait for another process, be it for a lock on
@@ -98,6 +102,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         library: format.info().library,
         clock: switched.mode.to_string(),
         clock_note: switched.note.map(str::to_owned),
+        one_cpu,
         settings: settings.clone(),
     }));
     let bench = Bench {
@@ -132,6 +137,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         peak_memory_bytes: machine::peak_memory_bytes(),
         store_logical_bytes: provider.logical_bytes(),
         store_held_bytes: provider.held_bytes(),
+        catalog: format.catalog_description(),
     }));
     // The libraries' background threads are not waited for: the cell is over.
     runtime.shutdown_background();

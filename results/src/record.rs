@@ -43,6 +43,9 @@ pub struct Hello {
     /// Why the clock is not the one asked for, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_note: Option<String>,
+    /// Whether the worker keeps to one CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_cpu: bool,
     /// Every setting of the format, defaults included.
     pub settings: BTreeMap<String, String>,
 }
@@ -313,6 +316,9 @@ pub struct Usage {
     pub store_logical_bytes: u64,
     /// Bytes that the emulated store holds for them.
     pub store_held_bytes: u64,
+    /// What the catalog was: its product and version, and how durable a commit is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
 }
 
 /// Why a cell has no result.

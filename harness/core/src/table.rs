@@ -153,6 +153,11 @@ pub trait Format: Send + Sync {
     /// Opens the table without the list of its files, as far as the library has such an open; returns the version.
     async fn open_shallow(&self, site: &Site) -> OperationResult<u64>;
 
+    /// What its catalog turned out to be (product, version, how durable a commit is), once it was used.
+    fn catalog_description(&self) -> Option<String> {
+        None
+    }
+
     /// Removes what a cell left outside the store (a catalog's rows). The emulated store goes with its process.
     async fn clean(&self, _site: &Site) -> OperationResult<()> {
         Ok(())

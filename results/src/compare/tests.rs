@@ -207,6 +207,7 @@ fn nothing_is_added_on_the_real_clock() {
         library: "lance 1".into(),
         clock: "real".into(),
         clock_note: Some("no schedstat".into()),
+        one_cpu: false,
         settings: Default::default(),
     });
     for cell in [asked_for, fell_back] {
