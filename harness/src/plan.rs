@@ -142,8 +142,7 @@ pub(crate) fn cells(grids: &[Grid], how: &How) -> Result<Vec<Cell>> {
 
 fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
     let scenario = lakemark_scenarios::find(&grid.scenario).with_context(|| {
-        let known: Vec<&str> = lakemark_scenarios::SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        format!("scenario {:?} is not known: there is {}", grid.scenario, known.join(", "))
+        format!("scenario {:?} is not known: there is {}", grid.scenario, lakemark_scenarios::known_names())
     })?;
     let parameters = parameters::resolve(&scenario, &grid.parameters)?;
     if let Some(stranger) = grid.settings.keys().find(|format| !grid.formats.contains(format)) {

@@ -2,6 +2,7 @@
 //! published figures.
 
 pub mod compare;
+pub mod loads;
 pub mod manifest;
 pub mod published;
 pub mod read;

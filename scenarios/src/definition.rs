@@ -180,8 +180,7 @@ impl Definition {
                 }
             }
             if crate::find(&grid.scenario).is_none() {
-                let known: Vec<&str> = crate::SCENARIOS.iter().map(|scenario| scenario.name).collect();
-                return refuse(format!("grid[{number}].scenario"), grid.scenario.clone(), &known.join(", "));
+                return refuse(format!("grid[{number}].scenario"), grid.scenario.clone(), &crate::known_names());
             }
         }
         if self.grid.is_empty() {

@@ -209,6 +209,7 @@ fn nothing_is_added_on_the_real_clock() {
         clock_note: Some("no schedstat".into()),
         one_cpu: false,
         settings: Default::default(),
+        unsupported: Default::default(),
     });
     for cell in [asked_for, fell_back] {
         let row = cell.rows().remove(0);
