@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod loads;
 pub mod manifest;
+pub mod projection;
 pub mod published;
 pub mod read;
 pub mod record;
