@@ -159,6 +159,9 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
             for repetition in 0..how.repeat {
                 let kind = catalog_kind(catalog);
                 let mut id = format!("{format}-{kind}-{}-{}", profile.name, grid.scenario).replace("-none-", "-");
+                if let Some(label) = &grid.label {
+                    id = format!("{id}-{label}");
+                }
                 if how.repeat > 1 {
                     id = format!("{id}-{}", repetition + 1);
                 }
