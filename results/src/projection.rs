@@ -115,7 +115,8 @@ pub struct Growth {
     pub quantity: Quantity,
     /// Bytes against active data files.
     pub line: Line,
-    /// Distance from a checkpoint of all samples fitted, in commits, if the format writes any and samples were chosen.
+    /// Appends past a multiple of the checkpoint interval, the same for all samples fitted, if the format writes
+    /// checkpoints and samples were chosen.
     pub distance: Option<u64>,
     /// Samples that were left out for being at another distance.
     pub left_out: u64,

@@ -65,6 +65,13 @@ pub struct Grid {
     pub settings: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
+impl Grid {
+    /// Drops the settings of formats that it no longer has.
+    pub fn forget_strangers(&mut self) {
+        self.settings.retain(|format, _| self.formats.contains(format));
+    }
+}
+
 /// What a quick run changes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -258,6 +265,15 @@ appends = 10
             assert_eq!(definition.name, name);
             assert!(definition.analysis.len() > 200, "{name} says too little of itself");
         }
+    }
+
+    #[test]
+    fn settings_go_with_their_format() {
+        let mut grid = Definition::builtin("lance-2026").expect("a definition").grid.remove(0);
+        assert_eq!(grid.settings["iceberg"]["scan-concurrency"], 192);
+        grid.formats.retain(|format| format == "lance");
+        grid.forget_strangers();
+        assert!(grid.settings.is_empty());
     }
 
     #[test]

@@ -54,6 +54,7 @@ fn planned(options: &ReproduceOptions) -> Result<(Definition, Study, Vec<Cell>)>
     for grid in &mut definition.grid {
         keep("--formats", &options.formats, &mut grid.formats)?;
         keep("--stores", &options.stores, &mut grid.stores)?;
+        grid.forget_strangers();
         grid.catalogs.extend(options.catalog.clone());
         if let Some(appends) = &options.appends {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());

@@ -65,6 +65,7 @@ fn planned(options: &RunOptions) -> Result<(String, Option<String>, Vec<Cell>)> 
             }
             anyhow::ensure!(target.iter().all(|name| !name.is_empty()), "--{flag}: a name is empty");
         }
+        grid.forget_strangers();
         if !options.catalogs.is_empty() {
             grid.catalogs = options.catalogs.clone();
         }

@@ -52,9 +52,11 @@ fn of_cell(study: Option<&Study>, cell: &Measured<'_>) -> Vec<ProjectionRow> {
             notes.push("the cell is not verified".to_owned());
         }
         if let Some(distance) = growth.distance {
+            let interval = interval.unwrap_or_default();
+            let place = if distance == 0 { String::new() } else { format!("{distance} past ") };
             notes.push(format!(
-                "of samples {distance} commits after a checkpoint of every {}: {} others left out",
-                interval.unwrap_or_default(),
+                "checkpoints every {interval} commits: fitted to samples as far from one as each other ({place}multiples of \
+                 {interval} appends), {} left out",
                 growth.left_out
             ));
         } else if interval.is_some_and(|interval| interval > 1) {
