@@ -13,7 +13,7 @@ pub mod in_flight;
 mod rows;
 
 use in_flight::InFlight;
-pub use rows::{LoadRow, rows};
+pub use rows::{LoadRow, Shown, rows};
 
 /// Number of the first reader. Writers count from 0, so that readers never share a random stream with one.
 pub const FIRST_READER: u32 = 1 << 16;

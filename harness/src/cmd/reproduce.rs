@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use lakemark_results::compare::{self, ComparisonRow, Measured};
+use lakemark_results::loads::Shown;
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
 use lakemark_results::run::RunFolder;
@@ -93,7 +94,10 @@ fn print(
     let rows = compare::rows(study, &measured);
     let format = options.how.format;
     let comparison = Named::new("comparison", "", Table::of(&rows));
-    tables::print(&[comparison, tables::loads(&cells, format), tables::projection(&cells, Some(study))], format)?;
+    tables::print(
+        &[comparison, tables::loads(&cells, format, Shown::Last), tables::projection(&cells, Some(study))],
+        format,
+    )?;
     Ok(rows)
 }
 

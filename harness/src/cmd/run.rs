@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use lakemark_results::loads::Shown;
 use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
 use lakemark_results::published::Study;
 use lakemark_results::run::RunFolder;
@@ -39,7 +40,8 @@ pub(crate) fn print(
     format: OutputFormat,
 ) -> Result<()> {
     let cells = tables::read(folder, statuses)?;
-    let mut printed = vec![Named::new("cells", "", summary_table(&cells)), tables::loads(&cells, format)];
+    let mut printed =
+        vec![Named::new("cells", "", summary_table(&cells)), tables::loads(&cells, format, Shown::PowersOfTen)];
     if study.is_some() || !is_for_people(format) {
         printed.push(tables::projection(&cells, study));
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lakemark_results::compare::Measured;
+use lakemark_results::loads::{self, Shown};
 use lakemark_results::manifest::{CellPlan, CellStatus};
+use lakemark_results::projection;
 use lakemark_results::published::Study;
 use lakemark_results::record::OperationKind;
 use lakemark_results::run::RunFolder;
 use lakemark_results::summary::CellSummary;
 use lakemark_results::table::{OutputFormat, Table};
-use lakemark_results::{loads, projection};
 
 use crate::output;
 
@@ -59,18 +60,16 @@ impl Named {
     }
 }
 
-/// The loads of cells. For readers, cells without loads but those of their samples are left out, and so are versions
-/// between the powers of ten.
-pub(crate) fn loads(cells: &[Summarized<'_>], format: OutputFormat) -> Named {
+/// The loads of cells. For readers, those at some versions, and no cells without loads but those of their samples.
+pub(crate) fn loads(cells: &[Summarized<'_>], format: OutputFormat, for_readers: Shown) -> Named {
     let is_short = matches!(format, OutputFormat::Text);
+    let shown = if is_short { for_readers } else { Shown::All };
     let has_loads = |cell: &&Summarized<'_>| {
         let is_more = |load: &loads::LoadSummary| load.kind != OperationKind::ColdOpen || load.loads_ok > 1;
         !is_short || cell.summary.loads.iter().any(is_more)
     };
-    let rows = cells
-        .iter()
-        .filter(has_loads)
-        .flat_map(|cell| loads::rows(cell.plan, cell.status, &cell.summary.loads, is_short));
+    let rows =
+        cells.iter().filter(has_loads).flat_map(|cell| loads::rows(cell.plan, cell.status, &cell.summary.loads, shown));
     Named::new("loads", "Loads (docs/LOADS.md):", Table::of(&rows.collect::<Vec<_>>()))
 }
 

@@ -19,8 +19,19 @@ pub struct LoadRow {
     notes: Vec<String>,
 }
 
-/// The loads of a cell. `is_short` leaves out versions between the powers of ten, except the last.
-pub fn rows(plan: &CellPlan, status: &CellStatus, loads: &[LoadSummary], is_short: bool) -> Vec<LoadRow> {
+/// Which versions of a cell are shown. The last is, in any case.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shown {
+    /// Every version.
+    All,
+    /// Powers of ten.
+    PowersOfTen,
+    /// No other than the last.
+    Last,
+}
+
+/// The loads of a cell.
+pub fn rows(plan: &CellPlan, status: &CellStatus, loads: &[LoadSummary], shown: Shown) -> Vec<LoadRow> {
     let row = |kind, loads: Option<&LoadSummary>, notes| LoadRow {
         cell: plan.id.clone(),
         store: plan.store.clone(),
@@ -32,7 +43,13 @@ pub fn rows(plan: &CellPlan, status: &CellStatus, loads: &[LoadSummary], is_shor
     };
     let last = loads.iter().filter(|load| !load.is_beside).map(|load| load.appends).max();
     let is_shown = |load: &&LoadSummary| {
-        !is_short || load.is_beside || Some(load.appends) == last || is_power_of_ten(load.appends)
+        load.is_beside
+            || Some(load.appends) == last
+            || match shown {
+                Shown::All => true,
+                Shown::PowersOfTen => is_power_of_ten(load.appends),
+                Shown::Last => false,
+            }
     };
     let mut rows: Vec<LoadRow> =
         loads.iter().filter(is_shown).map(|load| row(load.kind, Some(load), notes(load))).collect();

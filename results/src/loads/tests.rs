@@ -102,8 +102,9 @@ fn a_short_table_keeps_powers_of_ten_and_the_last_and_names_what_is_not_offered(
         operations.push(operation(READER + append as u32, 0, OperationKind::FreshHandle, append, 1_000));
     }
     let loads = collected(&operations, &[]);
-    let text = Table::of(&rows(&plan, &status, &loads, true)).to_text(None);
+    let text = Table::of(&rows(&plan, &status, &loads, Shown::PowersOfTen)).to_text(None);
     assert_eq!(text.matches("fresh handle").count(), 3, "{text}");
     assert!(text.contains("shallow open") && text.contains("not offered: no such thing"), "{text}");
-    assert_eq!(rows(&plan, &status, &loads, false).len(), 26);
+    assert_eq!(rows(&plan, &status, &loads, Shown::All).len(), 26);
+    assert_eq!(rows(&plan, &status, &loads, Shown::Last).len(), 2);
 }
