@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Resume(ResumeOptions),
     /// Show every request of one commit or load
     Trace(TraceOptions),
-    /// List formats, catalogs, stores, scenarios and studies
+    /// List formats, catalogs, stores, scenarios, studies, definitions, and what formats do not offer
     List(ListOptions),
     /// Run one cell: reads it from standard input, writes its records to standard output (docs/PROTOCOL.md)
     #[command(hide = true)]
@@ -160,6 +160,12 @@ pub(crate) enum Traced {
     Commit,
     /// A cold open after it
     Load,
+    /// A load after it with a new handle in a process that has loaded the table
+    Fresh,
+    /// A load after it with an open handle that was 10 appends behind
+    Refresh,
+    /// An open after it without the list of files
+    Shallow,
 }
 
 /// Options of `trace`.
@@ -207,6 +213,10 @@ pub(crate) enum Listed {
     Scenarios,
     /// Published studies and the definitions that reproduce them
     Studies,
+    /// Definitions that come with the tool, for run and reproduce
+    Definitions,
+    /// What the formats' libraries do not offer, and why
+    Unsupported,
 }
 
 /// Options of `list`.

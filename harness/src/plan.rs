@@ -142,8 +142,7 @@ pub(crate) fn cells(grids: &[Grid], how: &How) -> Result<Vec<Cell>> {
 
 fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
     let scenario = lakemark_scenarios::find(&grid.scenario).with_context(|| {
-        let known: Vec<&str> = lakemark_scenarios::SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        format!("scenario {:?} is not known: there is {}", grid.scenario, known.join(", "))
+        format!("scenario {:?} is not known: there is {}", grid.scenario, lakemark_scenarios::known_names())
     })?;
     let parameters = parameters::resolve(&scenario, &grid.parameters)?;
     if let Some(stranger) = grid.settings.keys().find(|format| !grid.formats.contains(format)) {
@@ -160,6 +159,9 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
             for repetition in 0..how.repeat {
                 let kind = catalog_kind(catalog);
                 let mut id = format!("{format}-{kind}-{}-{}", profile.name, grid.scenario).replace("-none-", "-");
+                if let Some(label) = &grid.label {
+                    id = format!("{id}-{label}");
+                }
                 if how.repeat > 1 {
                     id = format!("{id}-{}", repetition + 1);
                 }

@@ -11,7 +11,7 @@ use lakemark_core::store::{Inspect, Provider};
 use lakemark_core::writer::Scope;
 use lakemark_results::manifest::CellPlan;
 use lakemark_results::record::{Failure, Hello, Line, Usage};
-use lakemark_scenarios::{Bench, Sink, sequential_commit};
+use lakemark_scenarios::{Bench, Sink, metadata_load, sequential_commit};
 use lakemark_stores::Emulated;
 use lakemark_stores::profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         clock_note: switched.note.map(str::to_owned),
         one_cpu,
         settings: settings.clone(),
+        unsupported: format.info().unsupported.iter().map(|u| (u.what.to_owned(), u.why.to_owned())).collect(),
     }));
     let bench = Bench {
         format: format.clone(),
@@ -147,6 +148,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
 async fn scenario(bench: &Bench, name: &str, parameters: &BTreeMap<String, serde_json::Value>) -> Result<()> {
     match name {
         "sequential-commit" => Ok(sequential_commit::run(bench, parameters).await?),
+        "metadata-load" => Ok(metadata_load::run(bench, parameters).await?),
         _ => bail!("scenario {name:?} is not known"),
     }
 }

@@ -2,40 +2,64 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::loads::LoadSummary;
 use crate::manifest::{CellPlan, CellState, CellStatus};
 use crate::published::{CatalogClass, PublishedFigure, Study, Wanted, catalog_kind};
-use crate::record::MetadataSample;
+use crate::record::{MetadataSample, OperationKind};
 use crate::statistics::LatencySummary;
 use crate::summary::{CellSummary, LatencySplit};
 use crate::table::{Column, Field, Row, group_digits};
 
-/// Name of the scenario in plans and studies.
+mod loads;
+
+/// Scenarios in plans and studies. Cells of the second make the commits of the first as well.
 const SEQUENTIAL_COMMIT: &str = "sequential-commit";
+const METADATA_LOAD: &str = "metadata-load";
 
 const BYTES_PER_MIB: f64 = 1_048_576.0;
 
-/// A metric that a cell of sequential commits and a study both have.
+/// A metric that a cell with one writer and a study both have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Metric {
     CommitLatencyMean,
     CommitLatencyLast100Mean,
     ActiveMetadata,
+    LoadLatency,
 }
 
 impl Metric {
-    const ALL: [Self; 3] = [Self::CommitLatencyMean, Self::CommitLatencyLast100Mean, Self::ActiveMetadata];
+    const ALL: [Self; 4] =
+        [Self::CommitLatencyMean, Self::CommitLatencyLast100Mean, Self::ActiveMetadata, Self::LoadLatency];
+
+    /// The metrics that cells of a scenario give.
+    fn of(scenario: &str) -> &'static [Self] {
+        match scenario {
+            SEQUENTIAL_COMMIT => &Self::ALL[..3],
+            METADATA_LOAD => &Self::ALL,
+            _ => &[],
+        }
+    }
+
+    /// Scenario under which a study has it, and the parameter there that says how large the table is.
+    fn published_as(self) -> (&'static str, &'static str) {
+        match self {
+            Self::LoadLatency => (METADATA_LOAD, "version"),
+            _ => (SEQUENTIAL_COMMIT, "appends"),
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
             Self::CommitLatencyMean => "commit_latency_mean",
             Self::CommitLatencyLast100Mean => "commit_latency_last100_mean",
             Self::ActiveMetadata => "active_metadata",
+            Self::LoadLatency => "load_latency",
         }
     }
 
     fn unit(self) -> &'static str {
         match self {
-            Self::CommitLatencyMean | Self::CommitLatencyLast100Mean => "ms",
+            Self::CommitLatencyMean | Self::CommitLatencyLast100Mean | Self::LoadLatency => "ms",
             Self::ActiveMetadata => "MiB",
         }
     }
@@ -89,6 +113,9 @@ pub struct ComparisonRow {
     pub unit: String,
     /// The study's figure, if it has one.
     pub published: Option<f64>,
+    /// Whether the study gives it as a lower bound: the ratio is then an upper one.
+    #[serde(default)]
+    pub published_at_least: bool,
     /// The run's figure, if it has one. A latency includes computing, whatever the cell's `cpu`.
     pub reproduced: Option<f64>,
     /// Half the width of its 95 % confidence interval, for a mean.
@@ -109,42 +136,49 @@ pub struct ComparisonRow {
     pub notes: Vec<String>,
 }
 
-/// Compares the cells of sequential commits with a study: for each cell, in its order, a row for each metric that
-/// the study or the cell has. Cells of other scenarios are passed over.
-pub fn sequential_commit(study: &Study, cells: &[Measured<'_>]) -> Vec<ComparisonRow> {
-    let cells = cells.iter().filter(|cell| cell.plan.scenario == SEQUENTIAL_COMMIT);
-    cells.flat_map(|cell| Metric::ALL.into_iter().filter_map(|metric| compare(study, cell, metric))).collect()
+/// Compares the cells with one writer with a study: for each cell, in its order, a row for each metric that the study
+/// or the cell has. Commits and active metadata come from sequential commits and from metadata loads, loads from the
+/// latter alone. Cells of other scenarios are passed over.
+pub fn rows(study: &Study, cells: &[Measured<'_>]) -> Vec<ComparisonRow> {
+    let of_cell = |cell| Metric::of(cell_scenario(cell)).iter().filter_map(move |metric| compare(study, cell, *metric));
+    cells.iter().flat_map(of_cell).collect()
 }
 
-/// The study's figures of sequential commits that no cell stands against.
+/// The study's figures of sequential commits and metadata loads that no cell stands against.
 pub fn not_reproduced<'a>(study: &'a Study, cells: &[Measured<'_>]) -> Vec<&'a PublishedFigure> {
-    let covered: Vec<&PublishedFigure> = cells
-        .iter()
-        .filter(|cell| cell.plan.scenario == SEQUENTIAL_COMMIT)
-        .flat_map(|cell| Metric::ALL.into_iter().filter_map(|metric| published(study, cell, metric)))
-        .collect();
-    let of_scenario = study.figures.iter().filter(|figure| figure.scenario == SEQUENTIAL_COMMIT);
-    of_scenario.filter(|figure| !covered.contains(figure)).collect()
+    let of_cell =
+        |cell| Metric::of(cell_scenario(cell)).iter().filter_map(move |metric| published(study, cell, *metric));
+    let covered: Vec<&PublishedFigure> = cells.iter().flat_map(of_cell).collect();
+    let is_meant = |figure: &&PublishedFigure| [SEQUENTIAL_COMMIT, METADATA_LOAD].contains(&figure.scenario.as_str());
+    study.figures.iter().filter(is_meant).filter(|figure| !covered.contains(figure)).collect()
+}
+
+fn cell_scenario<'a>(cell: &Measured<'a>) -> &'a str {
+    &cell.plan.scenario
 }
 
 /// The study's figure for a cell: of the same number of appends if there is one, else of the largest.
 fn published<'a>(study: &'a Study, cell: &Measured<'_>, metric: Metric) -> Option<&'a PublishedFigure> {
+    let (scenario, size) = metric.published_as();
     let wanted = Wanted {
         system: &cell.plan.format,
         catalog: CatalogClass::of(&cell.plan.catalog)?,
         store: cell.plan.provider(),
-        scenario: SEQUENTIAL_COMMIT,
+        scenario,
         metric: metric.name(),
     };
-    let figures = study.find_any(wanted, &["appends"]);
+    let figures = study.find_any(wanted, &[size]);
     figures.into_iter().max_by_key(|figure| {
         let appends = appends_of(figure);
         (appends == Some(cell.summary.appends_ok.0), appends)
     })
 }
 
+/// Appends that the figure is of. A version of the study stands for as many: how formats number the versions of a new
+/// table differs by one.
 fn appends_of(figure: &PublishedFigure) -> Option<u64> {
-    figure.parameters().get("appends")?.parse().ok()
+    let parameters = figure.parameters();
+    parameters.get("appends").or_else(|| parameters.get("version"))?.parse().ok()
 }
 
 /// A cell's figure for a metric.
@@ -181,6 +215,10 @@ fn reproduced(cell: &Measured<'_>, metric: Metric, published_appends: Option<u64
             },
             None => Reproduced { appends, ..Reproduced::default() },
         },
+        Metric::LoadLatency => match cold_open_at(&summary.loads, published_appends) {
+            Some(load) => loads::reproduced(load, cell.is_without_computing()),
+            None => Reproduced { appends, ..Reproduced::default() },
+        },
     }
 }
 
@@ -188,6 +226,12 @@ fn reproduced(cell: &Measured<'_>, metric: Metric, published_appends: Option<u64
 fn sample_at(samples: &[MetadataSample], appends: Option<u64>) -> Option<&MetadataSample> {
     let exact = samples.iter().rfind(|sample| Some(sample.appends) == appends);
     exact.or_else(|| samples.iter().max_by_key(|sample| sample.appends))
+}
+
+/// The cold opens at the published number of appends, else the last.
+fn cold_open_at(loads: &[LoadSummary], appends: Option<u64>) -> Option<&LoadSummary> {
+    let cold = || loads.iter().filter(|l| l.kind == OperationKind::ColdOpen && !l.is_beside && l.loads_ok > 0);
+    cold().find(|load| Some(load.appends) == appends).or_else(|| cold().max_by_key(|load| load.appends))
 }
 
 fn compare(study: &Study, cell: &Measured<'_>, metric: Metric) -> Option<ComparisonRow> {
@@ -206,6 +250,7 @@ fn compare(study: &Study, cell: &Measured<'_>, metric: Metric) -> Option<Compari
         metric: metric.name().to_owned(),
         unit: metric.unit().to_owned(),
         published,
+        published_at_least: figure.is_some_and(PublishedFigure::is_lower_bound),
         reproduced: reproduced.value,
         half_width: reproduced.half_width,
         ratio: ratio.map(|(reproduced, published)| reproduced / published),
@@ -257,6 +302,9 @@ fn notes(
     if metric == Metric::CommitLatencyLast100Mean && reproduced.value.is_none() && reproduced.appends > 0 {
         notes.push("fewer than 100 commits".to_owned());
     }
+    if metric == Metric::LoadLatency && reproduced.value.is_some() {
+        notes.extend(loads::notes(cell, reproduced, figure.and_then(PublishedFigure::value)));
+    }
     if metric != Metric::ActiveMetadata && reproduced.value.is_some() {
         notes.extend(cpu_note(cell));
     }
@@ -283,6 +331,7 @@ impl Row for ComparisonRow {
         Column::text("metric", "metric"),
         Column::data_only("unit"),
         Column::number("published", "published"),
+        Column::data_only("published_at_least"),
         Column::number("reproduced", "reproduced"),
         Column::number("half_width", "± 95 %"),
         Column::number("ratio", "ratio"),
@@ -298,8 +347,10 @@ impl Row for ComparisonRow {
             "commit_latency_mean" => Field::Label("commit_latency_mean", "commit mean, ms"),
             "commit_latency_last100_mean" => Field::Label("commit_latency_last100_mean", "last 100 mean, ms"),
             "active_metadata" => Field::Label("active_metadata", "active metadata, MiB"),
+            "load_latency" => Field::Label("load_latency", "cold open, ms"),
             other => Field::Text(other.to_owned()),
         };
+        let bound = |sign, field| if self.published_at_least { Field::Bound(sign, Box::new(field)) } else { field };
         vec![
             Field::Text(self.cell.clone()),
             Field::Text(self.system.clone()),
@@ -308,10 +359,11 @@ impl Row for ComparisonRow {
             Field::Flag(self.emulated, ["emulated", "real"]),
             metric,
             Field::Text(self.unit.clone()),
-            self.published.map_or(Field::Missing, Field::Exact),
+            self.published.map_or(Field::Missing, |value| bound("≥", Field::Exact(value))),
+            Field::Flag(self.published_at_least, ["yes", "no"]),
             Field::number(self.reproduced),
             Field::number(self.half_width),
-            self.ratio.map_or(Field::Missing, Field::Ratio),
+            self.ratio.map_or(Field::Missing, |ratio| bound("≤", Field::Ratio(ratio))),
             Field::number(self.wait_ms),
             Field::number(self.catalog_ms),
             Field::number(self.cpu_ms),

@@ -2,7 +2,9 @@
 //! published figures.
 
 pub mod compare;
+pub mod loads;
 pub mod manifest;
+pub mod projection;
 pub mod published;
 pub mod read;
 pub mod record;

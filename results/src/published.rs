@@ -66,6 +66,11 @@ impl PublishedFigure {
         self.printed.parse().ok()
     }
 
+    /// Whether the study gives it as a bound that the measured value was above.
+    pub fn is_lower_bound(&self) -> bool {
+        self.note.contains("a lower bound")
+    }
+
     /// Its parameters by name.
     pub fn parameters(&self) -> BTreeMap<&str, &str> {
         self.parameter.split(';').filter_map(|pair| pair.split_once('=')).collect()

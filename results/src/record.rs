@@ -48,6 +48,9 @@ pub struct Hello {
     pub one_cpu: bool,
     /// Every setting of the format, defaults included.
     pub settings: BTreeMap<String, String>,
+    /// What the library does not offer, by the name of the operation, and why: scenarios leave it out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unsupported: BTreeMap<String, String>,
 }
 
 /// How an operation, a request or an attempt ended.
@@ -108,7 +111,7 @@ pub struct Operation {
     /// When it should have started, if arrivals follow a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended_us: Option<u64>,
-    /// Whether it is outside the measured time: it started in the warm-up or ended after the end.
+    /// Whether it is of no measurement: it prepares one, started in the warm-up, or ended after the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub excluded: bool,
     /// When it started.

@@ -74,6 +74,31 @@ pub fn ms(us: u64) -> f64 {
     us as f64 / 1_000.0
 }
 
+/// Two-sided 95 % quantile of Student's t distribution: of the table, and beyond it by the expansion in powers of one over
+/// the degrees of freedom (M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions", 26.7.5), good to 0.0005.
+/// None without a degree of freedom.
+pub fn student_t_95(degrees: usize) -> Option<f64> {
+    let of_table = STUDENT_T_95.get(degrees.checked_sub(1)?).copied();
+    let z = 1.959_964_f64;
+    let nu = degrees as f64;
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    let expanded = || terms.iter().zip(1..).fold(z, |sum, (term, power)| sum + term / nu.powi(power));
+    Some(of_table.unwrap_or_else(expanded))
+}
+
+/// Half the width of the 95 % confidence interval of the mean of independent values; none for fewer than 2.
+pub fn student_half_width_95(independent: &[f64]) -> Option<f64> {
+    let n = independent.len();
+    let centre = mean(independent)?;
+    let t = student_t_95(n - 1)?;
+    let variance = independent.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n - 1) as f64;
+    Some(t * (variance / n as f64).sqrt())
+}
+
 /// Arithmetic mean; none of an empty sample.
 pub fn mean(sample: &[f64]) -> Option<f64> {
     (!sample.is_empty()).then(|| sample.iter().sum::<f64>() / sample.len() as f64)
@@ -170,6 +195,23 @@ mod tests {
             }
         }
         assert!((368..=392).contains(&covered), "{covered} of 400");
+    }
+
+    #[test]
+    fn quantiles_of_students_distribution() {
+        assert_eq!(student_t_95(0), None);
+        for (degrees, t) in
+            [(1, 12.706), (4, 2.776), (18, 2.101), (19, 2.093), (30, 2.042), (60, 2.000), (1_000, 1.962)]
+        {
+            assert!((student_t_95(degrees).unwrap() - t).abs() < 6e-4, "{degrees}: {:?}", student_t_95(degrees));
+        }
+    }
+
+    #[test]
+    fn interval_of_independent_values() {
+        // s² = 2.5 for 1 to 5.
+        assert!(close(student_half_width_95(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 2.776 * 0.5_f64.sqrt()));
+        assert_eq!((student_half_width_95(&[1.0]), student_half_width_95(&[])), (None, None));
     }
 
     #[test]

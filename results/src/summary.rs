@@ -1,7 +1,7 @@
 //! What a cell's records come to: commits, attempts, latency and where it went, requests, bytes, metadata.
 //!
-//! Only appends count. A request or an attempt of any other operation (creating the table, a cold open, the audit) is
-//! left out, so that every figure here is of the same operations.
+//! Only appends count in the figures of commits. A request or an attempt of any other operation (creating the table, a
+//! cold open, the audit) is left out, so that every such figure is of the same operations. Loads are summed up apart.
 
 use std::collections::{BTreeMap, HashSet};
 use std::iter::Sum;
@@ -9,6 +9,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::loads::{Collector, LoadSummary};
 use crate::record::{Attempt, MetadataSample, Method, Operation, OperationKind, Outcome, Request};
 use crate::run::{RunError, RunFolder, Stream};
 use crate::statistics::{LatencySummary, mean, ms};
@@ -133,6 +134,9 @@ pub struct CellSummary {
     pub written_bytes_per_commit: Option<f64>,
     /// Size of the metadata over the versions.
     pub metadata: Vec<MetadataSample>,
+    /// Loads, by kind and version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadSummary>,
     /// Files whose last line a crash tore apart. That line is in no figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub torn: Vec<String>,
@@ -178,9 +182,11 @@ impl CellSummary {
         let mut appends = HashSet::new();
         let mut commits = Vec::new();
         let mut failed = Operations(0);
+        let mut loads = Collector::default();
         let (mut read_bytes, mut written_bytes) = (0, 0);
         for operation in operations {
             let operation = operation?;
+            loads.operation(&operation);
             if operation.kind != OperationKind::Append {
                 continue;
             }
@@ -207,6 +213,12 @@ impl CellSummary {
 
         let ok = Operations(commits.len() as u64);
         let per_commit = |total: u64| (ok.0 > 0).then(|| total as f64 / ok.0 as f64);
+        let requests = requests.into_iter().inspect(|request| {
+            if let Ok(request) = request {
+                loads.request(request);
+            }
+        });
+        let requests = request_means(requests, &appends, ok)?;
         let last100 = commits.len().checked_sub(100).map(|start| &commits[start..]);
         Ok(Self {
             appends_ok: ok,
@@ -218,10 +230,11 @@ impl CellSummary {
             latency_with_cpu: latency(&commits, |commit| commit.latency_us + commit.cpu_us),
             split: LatencySplit::of(&commits),
             last100_split: last100.and_then(LatencySplit::of),
-            requests: request_means(requests, &appends, ok)?,
+            requests,
             read_bytes_per_commit: per_commit(read_bytes),
             written_bytes_per_commit: per_commit(written_bytes),
             metadata: metadata.into_iter().collect::<Result<_, E>>()?,
+            loads: loads.finish(),
             torn: Vec::new(),
         })
     }

@@ -90,6 +90,8 @@ pub enum Field {
     Exact(f64),
     /// A ratio.
     Ratio(f64),
+    /// A number that bounds another: text puts the sign before it.
+    Bound(&'static str, Box<Field>),
     /// Yes or no, and the words for it in text.
     Flag(bool, [&'static str; 2]),
     /// Remarks: text puts them below the table, each once, and marks the row.
@@ -114,6 +116,7 @@ impl Field {
             Self::Label(name, _) => (*name).into(),
             Self::Count(count) => (*count).into(),
             Self::Number(value) | Self::Exact(value) | Self::Ratio(value) => (*value).into(),
+            Self::Bound(_, bound) => bound.to_json(),
             Self::Flag(value, _) => (*value).into(),
             Self::Notes(notes) => notes.clone().into(),
         }
@@ -139,6 +142,7 @@ impl Field {
             Self::Number(value) => format_number(*value),
             Self::Exact(value) => group_digits(&value.to_string()),
             Self::Ratio(value) => format_ratio(*value),
+            Self::Bound(sign, bound) => format!("{sign} {}", bound.to_text(footnotes)),
             Self::Flag(value, [yes, no]) => (if *value { *yes } else { *no }).to_owned(),
             Self::Notes(notes) => {
                 let numbers: Vec<String> = notes.iter().map(|note| footnote(note, footnotes).to_string()).collect();

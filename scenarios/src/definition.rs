@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Definitions that come with the tool.
-const BUILTIN: [(&str, &str); 1] = [("lance-2026", include_str!("../definitions/lance-2026.toml"))];
+const BUILTIN: [(&str, &str); 2] = [
+    ("lance-2026", include_str!("../definitions/lance-2026.toml")),
+    ("active-metadata", include_str!("../definitions/statistics.toml")),
+];
 
 /// What to run and why.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,6 +45,11 @@ pub struct Definition {
 pub struct Grid {
     /// Scenario.
     pub scenario: String,
+    /// Scenarios whose figures these cells give as well, because theirs does all that those do.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// What the names of its cells end with, where grids differ in nothing but parameters or settings.
+    pub label: Option<String>,
     /// Formats.
     pub formats: Vec<String>,
     /// Catalogs; those that a format cannot use are left out for it. Without any, each format's own default.
@@ -55,6 +63,13 @@ pub struct Grid {
     /// Settings by format.
     #[serde(default)]
     pub settings: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+impl Grid {
+    /// Drops the settings of formats that it no longer has.
+    pub fn forget_strangers(&mut self) {
+        self.settings.retain(|format, _| self.formats.contains(format));
+    }
 }
 
 /// What a quick run changes.
@@ -179,9 +194,12 @@ impl Definition {
                     return refuse(format!("grid[{number}].{field}"), "empty".to_owned(), "at least one");
                 }
             }
-            if crate::find(&grid.scenario).is_none() {
-                let known: Vec<&str> = crate::SCENARIOS.iter().map(|scenario| scenario.name).collect();
-                return refuse(format!("grid[{number}].scenario"), grid.scenario.clone(), &known.join(", "));
+            for (field, scenario) in
+                std::iter::once(("scenario", &grid.scenario)).chain(grid.also.iter().map(|also| ("also", also)))
+            {
+                if crate::find(scenario).is_none() {
+                    return refuse(format!("grid[{number}].{field}"), scenario.clone(), &crate::known_names());
+                }
             }
         }
         if self.grid.is_empty() {
@@ -192,6 +210,22 @@ impl Definition {
                 refuse(format!("expected {metric}"), format!("{ratio_min} to {ratio_max}"), "a rising interval")
             }
             None => Ok(()),
+        }
+    }
+
+    /// Scenarios whose figures it gives.
+    pub fn scenarios(&self) -> impl Iterator<Item = &str> {
+        self.grid.iter().flat_map(|grid| std::iter::once(&grid.scenario).chain(&grid.also)).map(String::as_str)
+    }
+
+    /// Keeps the grids of one scenario. One that gives its figures beside those of a larger scenario runs the smaller one
+    /// instead, with the parameters that this has.
+    pub fn keep_scenario(&mut self, name: &str) {
+        self.grid.retain(|grid| grid.scenario == name || grid.also.iter().any(|also| also == name));
+        for grid in self.grid.iter_mut().filter(|grid| grid.scenario != name) {
+            name.clone_into(&mut grid.scenario);
+            let known = crate::find(name).map_or(&[][..], |scenario| scenario.parameters);
+            grid.parameters.retain(|name, _| known.iter().any(|parameter| parameter.name == name));
         }
     }
 
@@ -234,10 +268,35 @@ appends = 10
     }
 
     #[test]
+    fn settings_go_with_their_format() {
+        let mut grid = Definition::builtin("lance-2026").expect("a definition").grid.remove(0);
+        assert_eq!(grid.settings["iceberg"]["scan-concurrency"], 192);
+        grid.formats.retain(|format| format == "lance");
+        grid.forget_strangers();
+        assert!(grid.settings.is_empty());
+    }
+
+    #[test]
     fn a_quick_run_replaces_parameters() {
         let mut definition = Definition::builtin("lance-2026").expect("a definition");
         definition.make_quick();
         assert_eq!(definition.grid[0].parameters["appends"], 1_000);
+    }
+
+    #[test]
+    fn a_smaller_scenario_can_be_taken_from_the_cells_of_a_larger_one() {
+        let mut definition = Definition::builtin("lance-2026").expect("a definition");
+        assert!(["metadata-load", "sequential-commit"].iter().all(|name| definition.scenarios().any(|s| s == *name)));
+        definition.keep_scenario("sequential-commit");
+        let grid = &definition.grid[0];
+        assert_eq!((definition.grid.len(), grid.scenario.as_str()), (1, "sequential-commit"));
+        let scenario = crate::find(&grid.scenario).expect("a scenario");
+        crate::parameters::resolve(&scenario, &grid.parameters).expect("only parameters that it has");
+        definition.keep_scenario("reads");
+        assert!(definition.grid.is_empty());
+        let text = SMALL.replace("formats", "also = [\"commit\"]\nformats");
+        let message = Definition::parse(&text, "my.toml").expect_err("refused").to_string();
+        assert!(message.contains("grid[0].also is commit"), "{message}");
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! What is measured: the scenarios, which know no format, and the definitions of what to run.
 
 pub mod audit;
+mod beside;
 pub mod definition;
+mod files;
+pub mod metadata_load;
 pub mod operation;
 pub mod parameters;
+mod sample;
 pub mod sequential_commit;
+mod series;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +26,7 @@ pub trait Sink: Send + Sync {
 }
 
 /// What a scenario runs on: one table of one format at one provider.
+#[derive(Clone)]
 pub struct Bench {
     /// The format.
     pub format: Arc<dyn Format>,
@@ -90,7 +96,12 @@ pub struct ScenarioInfo {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [ScenarioInfo; 1] = [sequential_commit::INFO];
+pub const SCENARIOS: [ScenarioInfo; 2] = [sequential_commit::INFO, metadata_load::INFO];
+
+/// Names of all scenarios, with commas between them, for messages that say what is allowed.
+pub fn known_names() -> String {
+    SCENARIOS.map(|scenario| scenario.name).join(", ")
+}
 
 /// The scenario of a name.
 pub fn find(name: &str) -> Option<ScenarioInfo> {

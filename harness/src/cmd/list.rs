@@ -24,7 +24,15 @@ const CATALOGS: [(&str, &str, &str); 4] = [
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn run(options: &ListOptions) -> Result<Ended> {
-    let all = [Listed::Formats, Listed::Catalogs, Listed::Stores, Listed::Scenarios, Listed::Studies];
+    let all = [
+        Listed::Formats,
+        Listed::Unsupported,
+        Listed::Catalogs,
+        Listed::Stores,
+        Listed::Scenarios,
+        Listed::Studies,
+        Listed::Definitions,
+    ];
     let listed = options.what.map_or(all.to_vec(), |what| vec![what]);
     for what in &listed {
         let (title, table) = match what {
@@ -33,6 +41,8 @@ pub(crate) fn run(options: &ListOptions) -> Result<Ended> {
             Listed::Stores => ("stores (emulated; sources in docs/PROVIDERS.md)", stores()),
             Listed::Scenarios => ("scenarios", scenarios(options.what.is_some())),
             Listed::Studies => ("studies", studies()?),
+            Listed::Definitions => ("definitions", definitions()),
+            Listed::Unsupported => ("what a format's library does not offer", unsupported()),
         };
         print(title, &table, listed.len() > 1, options.format)?;
     }
@@ -68,6 +78,26 @@ fn formats(with_settings: bool) -> Table {
     let mut table = Table::new(&["format", "library", "catalogs"].map(named));
     for info in registry::infos() {
         table.push(vec![text(info.name), text(&info.library), text(&info.catalogs.join(", "))]);
+    }
+    table
+}
+
+fn unsupported() -> Table {
+    let mut table = Table::new(&["format", "operation", "why"].map(named));
+    for info in registry::infos() {
+        for unsupported in info.unsupported {
+            table.push(vec![text(info.name), text(unsupported.what), text(unsupported.why)]);
+        }
+    }
+    table
+}
+
+fn definitions() -> Table {
+    let mut table = Table::new(&["definition", "scenarios", "what"].map(named));
+    for definition in definition::builtin_names().filter_map(|name| Definition::builtin(name).ok()) {
+        let mut scenarios: Vec<&str> = definition.scenarios().collect();
+        scenarios.dedup();
+        table.push(vec![text(&definition.name), text(&scenarios.join(", ")), text(&definition.title)]);
     }
     table
 }

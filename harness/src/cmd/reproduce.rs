@@ -7,10 +7,10 @@ use lakemark_results::compare::{self, ComparisonRow, Measured};
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
 use lakemark_results::run::RunFolder;
-use lakemark_results::summary::CellSummary;
 use lakemark_results::table::Table;
 use lakemark_scenarios::definition::{Definition, Expected};
 
+use super::tables::{self, Named, Summarized};
 use super::{Ended, run};
 use crate::cli::ReproduceOptions;
 use crate::output;
@@ -27,7 +27,12 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     };
     let rows = print(&folder, &statuses, &study, options)?;
     if run::is_for_people(options.how.format) {
-        tell_expectations(&rows, &definition.expected)?;
+        // Of fewer appends other ratios are to be expected.
+        if !options.quick && options.appends.is_none() {
+            for departure in departures(&rows, &definition.expected) {
+                output::print(&departure)?;
+            }
+        }
         tell_usage(&cells, &statuses)?;
         output::print(&format!("\nRecords: {}", folder.path().display()))?;
     }
@@ -41,17 +46,20 @@ fn planned(options: &ReproduceOptions) -> Result<(Definition, Study, Vec<Cell>)>
         definition.make_quick();
     }
     if let Some(scenario) = &options.scenario {
-        let known: Vec<String> = definition.grid.iter().map(|grid| grid.scenario.clone()).collect();
-        definition.grid.retain(|grid| grid.scenario == *scenario);
+        let known: Vec<String> = definition.scenarios().map(str::to_owned).collect();
+        definition.keep_scenario(scenario);
         ensure!(!definition.grid.is_empty(), "--scenario {scenario:?}: {} has {}", definition.name, known.join(", "));
     }
     let settings = plan::settings(&options.settings)?;
     for grid in &mut definition.grid {
         keep("--formats", &options.formats, &mut grid.formats)?;
         keep("--stores", &options.stores, &mut grid.stores)?;
+        grid.forget_strangers();
         grid.catalogs.extend(options.catalog.clone());
         if let Some(appends) = &options.appends {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());
+            // Chosen for the definition's own number of appends, they would miss the last.
+            grid.parameters.retain(|name, _| !["load-at", "sample-at"].contains(&name.as_str()));
         }
         for (format, given) in &settings {
             grid.settings.entry(format.clone()).or_default().extend(given.clone());
@@ -73,48 +81,33 @@ fn keep(flag: &str, wanted: &[String], names: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Prints the comparison; gives its rows.
+/// Prints the comparison, the loads and the projection; gives the rows of the first.
 fn print(
     folder: &RunFolder,
     statuses: &BTreeMap<String, CellStatus>,
     study: &Study,
     options: &ReproduceOptions,
 ) -> Result<Vec<ComparisonRow>> {
-    let plans = &folder.manifest().cells;
-    let summaries: Vec<(&CellStatus, CellSummary)> = plans
-        .iter()
-        .filter_map(|plan| statuses.get(&plan.id))
-        .map(|status| Ok((status, CellSummary::read(folder, &status.cell)?)))
-        .collect::<Result<_>>()?;
-    let measured: Vec<Measured<'_>> = summaries
-        .iter()
-        .filter_map(|(status, summary)| Some(Measured { plan: folder.manifest().cell(&status.cell)?, status, summary }))
-        .collect();
-    let rows = compare::sequential_commit(study, &measured);
-    output::print_table(&Table::of(&rows), options.how.format)?;
+    let cells = tables::read(folder, statuses)?;
+    let measured: Vec<Measured<'_>> = cells.iter().map(Summarized::measured).collect();
+    let rows = compare::rows(study, &measured);
+    let format = options.how.format;
+    let comparison = Named::new("comparison", "", Table::of(&rows));
+    tables::print(&[comparison, tables::loads(&cells, format), tables::projection(&cells, Some(study))], format)?;
     Ok(rows)
 }
 
-/// Says where a ratio is not as the definition expects.
-fn tell_expectations(rows: &[ComparisonRow], expected: &[Expected]) -> Result<()> {
-    for expectation in expected {
-        let is_meant = |row: &&ComparisonRow| {
-            (&row.system, &row.store, &row.metric) == (&expectation.format, &expectation.store, &expectation.metric)
-        };
-        let Some(ratio) = rows.iter().find(is_meant).and_then(|row| row.ratio) else { continue };
-        if !(expectation.ratio_min..=expectation.ratio_max).contains(&ratio) {
-            output::print(&format!(
-                "{} on {}, {}: the ratio {ratio:.2} is outside the expected {} to {} ({})",
-                expectation.format,
-                expectation.store,
-                expectation.metric,
-                expectation.ratio_min,
-                expectation.ratio_max,
-                expectation.why
-            ))?;
-        }
-    }
-    Ok(())
+/// Where a ratio is not as the definition expects, one line each.
+fn departures(rows: &[ComparisonRow], expected: &[Expected]) -> Vec<String> {
+    let departure = |expectation: &Expected| {
+        let Expected { format, store, metric, ratio_min, ratio_max, why } = expectation;
+        let is_meant = |row: &&ComparisonRow| (&row.system, &row.store, &row.metric) == (format, store, metric);
+        let ratio = rows.iter().find(is_meant)?.ratio?;
+        (!(*ratio_min..=*ratio_max).contains(&ratio)).then(|| {
+            format!("{format} on {store}, {metric}: the ratio {ratio:.2} is outside the expected {ratio_min} to {ratio_max} ({why})")
+        })
+    };
+    expected.iter().filter_map(departure).collect()
 }
 
 /// Says what the run took, and how much of it was the harness' own.
@@ -137,4 +130,74 @@ fn tell_usage(cells: &[Cell], statuses: &BTreeMap<String, CellStatus>) -> Result
         ))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use lakemark_results::table::Row;
+
+    use super::*;
+
+    fn row(metric: &str, ratio: Option<f64>) -> ComparisonRow {
+        ComparisonRow {
+            cell: "lance-s3-metadata-load".to_owned(),
+            system: "lance".to_owned(),
+            catalog: "none".to_owned(),
+            store: "s3".to_owned(),
+            metric: metric.to_owned(),
+            unit: "ms".to_owned(),
+            published: Some(199.0),
+            published_at_least: false,
+            reproduced: None,
+            half_width: None,
+            ratio,
+            wait_ms: None,
+            catalog_ms: None,
+            cpu_ms: None,
+            verified: true,
+            emulated: true,
+            notes: Vec::new(),
+        }
+    }
+
+    fn expected(metric: &str) -> Expected {
+        Expected {
+            format: "lance".to_owned(),
+            store: "s3".to_owned(),
+            metric: metric.to_owned(),
+            ratio_min: 0.8,
+            ratio_max: 1.2,
+            why: "tests".to_owned(),
+        }
+    }
+
+    #[test]
+    fn ratios_of_commits_and_loads_are_held_against_what_is_expected() {
+        let rows = [row("commit_latency_mean", Some(1.0)), row("load_latency", Some(1.5))];
+        assert_eq!(rows[0].fields().len(), ComparisonRow::COLUMNS.len());
+        let expectations = [expected("commit_latency_mean"), expected("load_latency"), expected("active_metadata")];
+        let departures = departures(&rows, &expectations);
+        assert_eq!(departures.len(), 1);
+        assert!(
+            departures[0].contains("load_latency: the ratio 1.50 is outside the expected 0.8 to 1.2"),
+            "{departures:?}"
+        );
+        assert!(super::departures(&[row("load_latency", None)], &expectations).is_empty());
+    }
+
+    #[test]
+    fn expectations_of_builtin_definitions_are_of_figures_that_their_studies_have() {
+        for name in lakemark_scenarios::definition::builtin_names() {
+            let definition = Definition::builtin(name).expect("a definition");
+            let Some(study) = &definition.study else { continue };
+            let study = Study::load(study).expect("a study");
+            for expected in &definition.expected {
+                let is_meant = |figure: &lakemark_results::published::PublishedFigure| {
+                    (&figure.system, &figure.store, &figure.metric)
+                        == (&expected.format, &expected.store, &expected.metric)
+                };
+                assert!(study.figures.iter().any(is_meant), "{name}: {expected:?}");
+            }
+        }
+    }
 }

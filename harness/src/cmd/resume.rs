@@ -28,7 +28,7 @@ pub(crate) fn run(options: &ResumeOptions) -> Result<Ended> {
     driver::run(&folder, &cells, options.jobs)?;
     let statuses: BTreeMap<String, CellStatus> =
         folder.statuses()?.into_iter().filter_map(|(plan, status)| Some((plan.id.clone(), status?))).collect();
-    output::print_table(&run::summary_table(&folder, &statuses)?, options.output)?;
+    run::print(&folder, &statuses, None, options.output)?;
     Ok(Ended::of(folder.manifest().cells.iter().map(|plan| statuses.get(&plan.id))))
 }
 

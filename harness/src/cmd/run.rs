@@ -5,12 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
+use lakemark_results::published::Study;
 use lakemark_results::run::RunFolder;
-use lakemark_results::summary::CellSummary;
 use lakemark_results::table::{Column, Field, OutputFormat, Table};
 use lakemark_scenarios::definition::{Definition, Grid};
 
 use super::Ended;
+use super::tables::{self, Named, Summarized};
 use crate::cli::{HowOptions, RunOptions};
 use crate::plan::{self, Cell, How};
 use crate::{driver, machine, output, registry};
@@ -20,19 +21,39 @@ use crate::{driver, machine, output, registry};
 /// # Errors
 /// If what was asked for cannot be planned, or the run cannot be kept.
 pub(crate) fn run(options: &RunOptions) -> Result<Ended> {
-    let (name, cells) = plan::usage(planned(options))?;
+    let (name, study, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
-    output::print_table(&summary_table(&folder, &statuses)?, options.how.format)?;
+    let study = study.as_deref().map(Study::load).transpose()?;
+    print(&folder, &statuses, study.as_ref(), options.how.format)?;
     Ok(Ended::of(cells.iter().map(|cell| statuses.get(&cell.plan.id))))
 }
 
-fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
+/// Prints what the cells of a run come to, beside a study if they were defined with one.
+///
+/// # Errors
+/// If records cannot be read back, or standard output cannot be written.
+pub(crate) fn print(
+    folder: &RunFolder,
+    statuses: &BTreeMap<String, CellStatus>,
+    study: Option<&Study>,
+    format: OutputFormat,
+) -> Result<()> {
+    let cells = tables::read(folder, statuses)?;
+    let mut printed = vec![Named::new("cells", "", summary_table(&cells)), tables::loads(&cells, format)];
+    if study.is_some() || !is_for_people(format) {
+        printed.push(tables::projection(&cells, study));
+    }
+    tables::print(&printed, format)
+}
+
+/// Name of the run, the study that its definition names, and the cells.
+fn planned(options: &RunOptions) -> Result<(String, Option<String>, Vec<Cell>)> {
     let definition = options.definition.as_deref().map(definition).transpose()?;
     let (cpu, seed) = definition.as_ref().map_or((None, None), |found| (found.cpu.as_deref(), found.seed));
     let how = How::new(&options.how, cpu, seed, options.repeat)?;
-    let (name, mut grids) = match definition {
-        Some(definition) => (definition.name, definition.grid),
-        None => (options.scenario.clone(), vec![grid(options)]),
+    let (name, study, mut grids) = match definition {
+        Some(definition) => (definition.name, definition.study, definition.grid),
+        None => (options.scenario.clone(), None, vec![grid(options)]),
     };
     let settings = plan::settings(&options.settings)?;
     for grid in &mut grids {
@@ -44,6 +65,7 @@ fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
             }
             anyhow::ensure!(target.iter().all(|name| !name.is_empty()), "--{flag}: a name is empty");
         }
+        grid.forget_strangers();
         if !options.catalogs.is_empty() {
             grid.catalogs = options.catalogs.clone();
         }
@@ -58,7 +80,7 @@ fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
             grid.settings.entry(format.clone()).or_default().extend(given.clone());
         }
     }
-    Ok((name, plan::cells(&grids, &how)?))
+    Ok((name, study, plan::cells(&grids, &how)?))
 }
 
 fn grid(options: &RunOptions) -> Grid {
@@ -180,10 +202,7 @@ pub(crate) fn plan_table(cells: &[Cell]) -> Table {
 }
 
 /// One row a cell: what it measured and what it used.
-///
-/// # Errors
-/// If records cannot be read back.
-pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, CellStatus>) -> Result<Table> {
+fn summary_table(cells: &[Summarized<'_>]) -> Table {
     let columns = [
         Column::text("cell", "cell"),
         Column::text("store", "store"),
@@ -202,9 +221,7 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
         Column::number("memory_mib", "memory MiB"),
     ];
     let mut table = Table::new(&columns);
-    for plan in &folder.manifest().cells {
-        let Some(status) = statuses.get(&plan.id) else { continue };
-        let summary = CellSummary::read(folder, &plan.id)?;
+    for Summarized { plan, status, summary } in cells {
         let emulated = if plan.is_emulated() { "emulated" } else { "real" };
         let latency = summary.latency.as_ref();
         let split = summary.split.as_ref();
@@ -228,7 +245,7 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
             Field::number(status.usage.as_ref().map(|usage| mib(usage.peak_memory_bytes as f64))),
         ]);
     }
-    Ok(table)
+    table
 }
 
 /// Whether a form of output is for people, who want to be told more than the data.

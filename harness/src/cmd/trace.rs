@@ -1,6 +1,8 @@
 //! `lakemark trace`: every request of one commit or load, as a waterfall.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use lakemark_results::loads::in_flight::InFlight;
+use lakemark_results::loads::kind_name;
 use lakemark_results::manifest::CellState;
 use lakemark_results::record::{Operation, OperationKind, Outcome, Request};
 use lakemark_results::statistics::ms;
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::{Ended, run};
 use crate::cli::{HowOptions, TraceOptions, Traced};
 use crate::plan::{self, Cell, How};
-use crate::{driver, output};
+use crate::{driver, output, registry};
 
 /// Characters that the longest operation is drawn in.
 const BAR_WIDTH: usize = 40;
@@ -32,13 +34,12 @@ pub(crate) fn run(options: &TraceOptions) -> Result<Ended> {
     if !matches!(status.state, CellState::Ok | CellState::Invalid) {
         return Ok(ended);
     }
-    let kind = match options.operation {
-        Traced::Commit => OperationKind::Append,
-        Traced::Load => OperationKind::ColdOpen,
-    };
+    let kind = kind(options.operation);
     let operations: Vec<Operation> = kept.read_operations(&cell.plan.id)?.collect::<Result<_, _>>()?;
-    let operation =
-        operations.into_iter().rfind(|operation| operation.kind == kind).context("the cell has no such operation")?;
+    let operation = operations
+        .into_iter()
+        .rfind(|operation| operation.kind == kind && !operation.excluded)
+        .context("the cell has no such operation")?;
     let is_of = |request: &Request| (request.writer, request.operation) == (operation.writer, operation.operation);
     let mut requests: Vec<Request> = kept
         .read_requests(&cell.plan.id)?
@@ -46,23 +47,43 @@ pub(crate) fn run(options: &TraceOptions) -> Result<Ended> {
         .collect::<Result<_, _>>()?;
     requests.sort_by_key(|request| (request.start_us, request.request));
     if run::is_for_people(options.output) {
-        output::print(&heading(cell, &operation))?;
+        output::print(&heading(cell, &operation, &requests))?;
     }
     output::print_table(&waterfall(&operation, &requests, options.output), options.output)?;
     Ok(ended)
 }
 
+fn kind(traced: Traced) -> OperationKind {
+    match traced {
+        Traced::Commit => OperationKind::Append,
+        Traced::Load => OperationKind::ColdOpen,
+        Traced::Fresh => OperationKind::FreshHandle,
+        Traced::Refresh => OperationKind::Refresh,
+        Traced::Shallow => OperationKind::ShallowOpen,
+    }
+}
+
 fn planned(options: &TraceOptions) -> Result<Vec<Cell>> {
+    let info = registry::info(&options.table)?;
+    let name = kind_name(kind(options.operation));
+    if let Some(unsupported) = info.unsupported.iter().find(|unsupported| unsupported.what == name) {
+        bail!("{} does not offer {}: {}", info.name, unsupported.what.replace('_', " "), unsupported.why);
+    }
+    // The sample after the last append is a cold open; the other loads need the scenario that makes them.
+    let is_sample = matches!(options.operation, Traced::Commit | Traced::Load);
     let mut grid = Grid {
-        scenario: "sequential-commit".to_owned(),
+        scenario: if is_sample { "sequential-commit" } else { "metadata-load" }.to_owned(),
         formats: vec![options.table.clone()],
         stores: vec![options.store.clone()],
         catalogs: options.catalog.clone().into_iter().collect(),
         ..Grid::default()
     };
     grid.parameters.insert("appends".to_owned(), options.at.as_str().into());
-    // The sample after the last append is the load.
     grid.parameters.insert("sample-at".to_owned(), options.at.as_str().into());
+    if !is_sample {
+        grid.parameters.insert("load-at".to_owned(), options.at.as_str().into());
+        grid.parameters.insert("loads".to_owned(), 1.into());
+    }
     for setting in &options.settings {
         let (name, value) = plan::pair(setting, "--set", "NAME=VALUE")?;
         grid.settings.entry(options.table.clone()).or_default().insert(name, Value::from(value));
@@ -85,14 +106,16 @@ fn how_options(options: &TraceOptions, out: &std::path::Path) -> HowOptions {
     }
 }
 
-fn heading(cell: &Cell, operation: &Operation) -> String {
+fn heading(cell: &Cell, operation: &Operation, requests: &[Request]) -> String {
     let what = match operation.kind {
-        OperationKind::ColdOpen => "cold open",
-        _ => "commit",
+        OperationKind::Append => "commit".to_owned(),
+        kind => kind_name(kind).replace('_', " "),
     };
     let version = operation.version.map(|version| format!(" of version {version}")).unwrap_or_default();
+    let spans: Vec<(u64, u64)> = requests.iter().map(|r| (r.start_us, r.start_us + r.latency_us)).collect();
+    let in_flight = InFlight::of(&spans);
     format!(
-        "{} on {} (emulated): {what}{version}, {:.1} ms = {:.1} ms at the store + {:.1} ms at the catalog + {:.1} ms computing; {} attempts\n",
+        "{} on {} (emulated): {what}{version}, {:.1} ms = {:.1} ms at the store + {:.1} ms at the catalog + {:.1} ms computing; {} attempts; {} requests, at most {} at once, {:.1} on average\n",
         cell.plan.format,
         cell.plan.store,
         ms(operation.latency_us),
@@ -100,6 +123,9 @@ fn heading(cell: &Cell, operation: &Operation) -> String {
         ms(operation.catalog_us),
         ms(operation.latency_us.saturating_sub(operation.wait_us + operation.catalog_us)),
         operation.attempts,
+        operation.requests,
+        in_flight.max,
+        InFlight::mean_of(&[in_flight]),
     )
 }
 

@@ -42,7 +42,7 @@ impl Cell {
     }
 
     fn rows(&self) -> Vec<ComparisonRow> {
-        sequential_commit(&study(), &[self.measured()])
+        super::rows(&study(), &[self.measured()])
     }
 
     fn measured(&self) -> Measured<'_> {
@@ -209,6 +209,7 @@ fn nothing_is_added_on_the_real_clock() {
         clock_note: Some("no schedstat".into()),
         one_cpu: false,
         settings: Default::default(),
+        unsupported: Default::default(),
     });
     for cell in [asked_for, fell_back] {
         let row = cell.rows().remove(0);
@@ -232,7 +233,8 @@ fn figures_that_no_cell_stands_against_are_listed() {
     let (lance, delta) = (Cell::new("lance", "none", 1_000, 149), Cell::new("delta", "none", 1_000, 264));
     let cells = [lance.measured(), delta.measured()];
     let missing = not_reproduced(&study(), &cells).len();
-    let published = study().figures.iter().filter(|figure| figure.scenario == SEQUENTIAL_COMMIT).count();
+    let of_one_writer = [SEQUENTIAL_COMMIT, METADATA_LOAD];
+    let published = study().figures.iter().filter(|figure| of_one_writer.contains(&figure.scenario.as_str())).count();
     assert_eq!(missing, published - 6);
 }
 
@@ -240,7 +242,7 @@ fn figures_that_no_cell_stands_against_are_listed() {
 fn the_table_fits_a_page_and_keeps_programs_names() {
     let mut cells = [Cell::new("lance", "none", 1_000, 149), Cell::new("iceberg", "postgres", 1_000, 1_314)];
     cells[1].plan.store = "s3-express".into();
-    let rows = sequential_commit(&study(), &cells.each_ref().map(Cell::measured));
+    let rows = rows(&study(), &cells.each_ref().map(Cell::measured));
     let text = Table::of(&rows).to_text(None);
     let table: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     assert!(table.iter().all(|line| line.chars().count() <= 120), "{text}");
@@ -251,4 +253,65 @@ fn the_table_fits_a_page_and_keeps_programs_names() {
     let read: Vec<ComparisonRow> = serde_json::from_slice(&out).unwrap();
     let key = |row: &ComparisonRow| (row.metric.clone(), row.published, row.verified, row.emulated, row.notes.clone());
     assert_eq!(read.iter().map(key).collect::<Vec<_>>(), rows.iter().map(key).collect::<Vec<_>>());
+}
+
+/// A cell with commits and loads, whose cold opens wait 500 ms and use 300 ms of CPU.
+fn with_loads(format: &str, catalog: &str, appends: u64) -> Cell {
+    let mut cell = Cell::new(format, catalog, appends, 139);
+    cell.plan.scenario = METADATA_LOAD.into();
+    cell.plan.cpu = "free".into();
+    cell.summary.loads =
+        [(OperationKind::ColdOpen, 100), (OperationKind::ColdOpen, appends), (OperationKind::Refresh, appends)]
+            .map(|(kind, appends)| LoadSummary {
+                kind,
+                appends,
+                version: Some(appends),
+                is_beside: false,
+                behind: None,
+                loads_ok: 5,
+                loads_failed: 0,
+                latency_ms: 500.0,
+                latency_half_width_ms: Some(3.0),
+                latency_with_cpu_ms: 800.0,
+                latency_with_cpu_half_width_ms: Some(4.0),
+                wait_ms: 500.0,
+                catalog_ms: 0.0,
+                cpu_ms: 300.0,
+                requests: 3.0,
+                read_bytes: 1.0,
+                objects: 2.0,
+                in_flight_max: 1,
+                in_flight_mean: 1.0,
+            })
+            .into();
+    cell
+}
+
+#[test]
+fn a_cell_with_loads_has_the_rows_of_its_commits_and_the_cold_open() {
+    let rows = with_loads("delta", "none", 10_000).rows();
+    let metrics: Vec<&str> = rows.iter().map(|row| row.metric.as_str()).collect();
+    assert_eq!(metrics, Metric::ALL.map(Metric::name));
+    let load = &rows[3];
+    assert_eq!((load.published, load.reproduced, load.half_width), (Some(695.0), Some(800.0), Some(4.0)));
+    assert_eq!((load.wait_ms, load.cpu_ms), (Some(500.0), Some(300.0)));
+    assert!(load.notes.iter().any(|note| note.contains("upper bound") && note.contains("500 ms, 0.72 of")), "{load:?}");
+    assert!(!load.notes.iter().any(|note| note.contains("against")), "{load:?}");
+
+    // With computing in the latency nothing is added, and nothing is to be said of it.
+    let mut cell = with_loads("delta", "none", 1_000);
+    cell.plan.cpu = "measured".into();
+    let load = cell.rows().remove(3);
+    assert_eq!(load.reproduced, Some(500.0));
+    assert!(load.notes.contains(&"1,000 appends against 10,000".to_owned()), "{load:?}");
+    assert!(!load.notes.iter().any(|note| note.contains("upper bound")), "{load:?}");
+}
+
+#[test]
+fn a_published_lower_bound_is_shown_as_one_and_bounds_the_ratio() {
+    let rows = with_loads("iceberg", "sqlite", 10_000).rows();
+    assert!(rows[3].published_at_least && !rows[0].published_at_least);
+    let text = Table::of(&rows).to_text(None);
+    assert!(text.contains("≥ 6,000") && text.contains("≤ 0.13"), "{text}");
+    assert_eq!(Table::of(&rows).to_json()[3]["published"], 6000.0);
 }
