@@ -118,6 +118,11 @@ impl Format for Lance {
         key.strip_prefix(VERSIONS).and_then(manifest_version).is_some()
     }
 
+    /// The library asks its client for 3, because the layer above it (AIMD) tries again as well.
+    fn client_retries(&self) -> u32 {
+        3
+    }
+
     async fn create(&self, site: &Site) -> OperationResult<()> {
         let options = Options::resolve(&site.settings).map_err(OperationError::other)?;
         let field = Field::new("id", DataType::Int64, true);

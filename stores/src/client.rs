@@ -19,8 +19,7 @@ use crate::emulated::{Emulated, State, span_of};
 use crate::law::Law;
 use crate::seed;
 
-/// Retries, backoff and time-out of `object_store`'s HTTP client at its defaults.
-const RETRIES_MAX: u32 = 10;
+/// Backoff and time-out of `object_store`'s HTTP client at its defaults; the format says how often it retries.
 const RETRY_TIMEOUT_NS: u64 = 180_000_000_000;
 const BACKOFF_MS_FIRST: f64 = 100.0;
 const BACKOFF_MS_MAX: f64 = 15_000.0;
@@ -169,7 +168,7 @@ impl Client {
                 _ => false,
             };
             let waited_ns = clock::now_ns().saturating_sub(started_ns);
-            if !passing || retries == RETRIES_MAX || waited_ns >= RETRY_TIMEOUT_NS {
+            if !passing || retries == self.writer.client_retries() || waited_ns >= RETRY_TIMEOUT_NS {
                 return result;
             }
             retries += 1;

@@ -153,6 +153,11 @@ pub trait Format: Send + Sync {
     /// Opens the table without the list of its files, as far as the library has such an open; returns the version.
     async fn open_shallow(&self, site: &Site) -> OperationResult<u64>;
 
+    /// How often its client of the store sends a throttled request again. The default is that of `object_store`.
+    fn client_retries(&self) -> u32 {
+        10
+    }
+
     /// What its catalog turned out to be (product, version, how durable a commit is), once it was used.
     fn catalog_description(&self) -> Option<String> {
         None

@@ -20,6 +20,7 @@ pub struct Scope {
     prefix: String,
     classify: Box<Classify>,
     publishes: Box<Publishes>,
+    client_retries: u32,
     /// Attempts of all its writers that succeeded.
     commits: AtomicU64,
 }
@@ -29,6 +30,7 @@ impl Scope {
     pub fn of_table(format: Arc<dyn Format>, table: &str) -> Arc<Self> {
         let names = format.clone();
         Arc::new(Self {
+            client_retries: format.client_retries(),
             prefix: format!("{table}/"),
             classify: Box::new(move |key| names.classify(key)),
             publishes: Box::new(move |key| format.publishes(key)),
@@ -42,6 +44,7 @@ impl Scope {
             prefix: String::new(),
             classify: Box::new(|_| "object"),
             publishes: Box::new(|_| false),
+            client_retries: 10,
             commits: AtomicU64::new(0),
         })
     }
@@ -140,6 +143,11 @@ impl Writer {
     /// Its number.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// How often its client of the store sends a throttled request again.
+    pub fn client_retries(&self) -> u32 {
+        self.scope.client_retries
     }
 
     /// Number of the operation that runs.

@@ -37,6 +37,10 @@ impl Format for Named {
     async fn open(&self, _: &Site) -> OperationResult<Box<dyn Table>> {
         Err(OperationError::other("a format in name only"))
     }
+
+    async fn open_shallow(&self, _: &Site) -> OperationResult<u64> {
+        Err(OperationError::other("a format in name only"))
+    }
 }
 
 /// A client of a writer of the table `bench/t`.
@@ -132,7 +136,11 @@ fn a_write_of_a_publishing_key_is_an_attempt() {
                 layer: Layer::Store,
                 start_us: last.start_us,
                 latency_us: 50_000,
-                outcome: Outcome::Ok
+                outcome: Outcome::Ok,
+                behind: 0,
+                requests: 3,
+                read_bytes: 0,
+                written_bytes: 2,
             }]
         );
         // Each operation counts its own, also one without any.
@@ -141,6 +149,36 @@ fn a_write_of_a_publishing_key_is_an_attempt() {
         one.put("bench/t/_log/2", body(1), Precondition::Absent).await.unwrap();
         let third = first.finish_operation();
         assert_eq!((third.attempts[0].operation, third.attempts[0].attempt), (2, 0));
+    });
+}
+
+#[test]
+fn an_attempt_knows_what_it_spent_and_how_far_behind_it_was() {
+    on_the_clock(async |_| {
+        let provider = Emulated::new(exact(), 0);
+        let scope = Scope::of_table(Arc::new(Named), "bench/t");
+        let [first, second] = [0, 1].map(|id| Writer::new(id, scope.clone()));
+        let [one, other] = [&first, &second].map(|writer| provider.clone().client(writer.clone()));
+        first.start_operation();
+        second.start_operation();
+        for version in 1..=2 {
+            one.put(&format!("bench/t/_log/{version}"), body(10), Precondition::Absent).await.unwrap();
+        }
+        for version in 1..=3 {
+            other.put(&format!("bench/t/_log/{version}"), body(10), Precondition::Absent).await.ok();
+            other.get("bench/t/_log/1", Span::Full).await.unwrap();
+        }
+        let spent: Vec<_> = second
+            .finish_operation()
+            .attempts
+            .iter()
+            .map(|attempt| (attempt.outcome, attempt.behind, attempt.requests, attempt.read_bytes))
+            .collect();
+        // The read after the last attempt belongs to none.
+        assert_eq!(spent, [(Outcome::Conflict, 2, 1, 0), (Outcome::Conflict, 2, 2, 10), (Outcome::Ok, 2, 2, 10)]);
+        second.start_operation();
+        other.put("bench/t/_log/4", body(1), Precondition::Absent).await.unwrap();
+        assert_eq!(second.finish_operation().attempts[0].behind, 0);
     });
 }
 
