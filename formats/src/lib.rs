@@ -6,3 +6,5 @@ pub mod delta;
 pub mod iceberg;
 #[cfg(feature = "lance")]
 pub mod lance;
+#[cfg(any(feature = "delta", feature = "iceberg", feature = "lance"))]
+mod settings;

@@ -12,9 +12,10 @@ use lakemark_core::record::Outcome;
 use lakemark_core::store::{
     ListPage, ListQuery, Object, ObjectInfo, Precondition, Span, Store, StoreError, StoreResult, Traits,
 };
-use lakemark_core::table::{DataFile, Format, Site};
+use lakemark_core::table::{Change, DataFile, Format, Site};
 use lakemark_core::writer::{Scope, Writer};
 use lakemark_formats::iceberg::Iceberg;
+use tokio::sync::Barrier;
 
 const TABLE: &str = "bench/0001/table";
 
@@ -24,6 +25,18 @@ struct Shared {
     requests: Vec<String>,
     /// Answer to the next writes of a metadata.json.
     refusal: Option<StoreError>,
+    /// Where the next two writes of a metadata.json, the last request before the compare-and-swap, wait for each other.
+    meeting: Option<(Arc<Barrier>, u32)>,
+}
+
+impl Shared {
+    fn meet(&mut self) -> Option<Arc<Barrier>> {
+        let (barrier, left) = self.meeting.take()?;
+        if left > 1 {
+            self.meeting = Some((barrier.clone(), left - 1));
+        }
+        Some(barrier)
+    }
 }
 
 /// Objects in memory and a list of the requests that came.
@@ -80,13 +93,18 @@ impl Store for MemoryStore {
     async fn put(&self, key: &str, body: Bytes, precondition: Precondition) -> StoreResult<String> {
         assert_eq!(precondition, Precondition::None);
         self.note("PUT", key);
-        let mut shared = self.0.lock().unwrap();
-        if key.ends_with(".metadata.json")
-            && let Some(refusal) = &shared.refusal
-        {
-            return Err(refusal.clone());
+        let meeting = {
+            let mut shared = self.0.lock().unwrap();
+            let is_metadata = key.ends_with(".metadata.json");
+            if is_metadata && let Some(refusal) = &shared.refusal {
+                return Err(refusal.clone());
+            }
+            shared.objects.insert(key.to_owned(), body);
+            if is_metadata { shared.meet() } else { None }
+        };
+        if let Some(barrier) = meeting {
+            barrier.wait().await;
         }
-        shared.objects.insert(key.to_owned(), body);
         Ok(String::new())
     }
 
@@ -278,5 +296,174 @@ async fn a_bad_setting_fails_before_anything_is_sent() {
     let (format, store) = (iceberg(), MemoryStore::default());
     let error = format.create(&store.site(0, &[("format-version", "4")])).await.unwrap_err();
     assert_eq!(error.message, "format-version is `4`; it must be 1 or 2 or 3");
+    assert_eq!(store.requests(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_reads_everything_again_and_a_shallow_one_no_manifest() {
+    let (format, store) = (iceberg(), MemoryStore::default());
+    let site = store.site(0, &[]);
+    format.create(&site).await.unwrap();
+    let mut table = format.open(&site).await.unwrap();
+    for number in 0..2 {
+        table.append(&[file(number)]).await.unwrap();
+    }
+    table.files().await.unwrap();
+    store.requests();
+    assert_eq!(format.open_shallow(&site).await.unwrap(), 2);
+    assert_eq!(store.requests(), ["GET metadata"]);
+
+    let expected = ["GET metadata", "GET manifest_list", "GET manifest", "GET manifest"];
+    let mut fresh = table.fresh().await.unwrap();
+    assert_eq!(fresh.files().await.unwrap().paths.len(), 2);
+    assert_eq!(store.requests(), expected);
+    // Nothing is new, and yet all is read.
+    assert_eq!(table.refresh().await.unwrap(), 2);
+    assert_eq!(table.files().await.unwrap().paths.len(), 2);
+    assert_eq!(store.requests(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_retries_a_lost_swap_is_one_attempt_and_a_handle_that_is_behind_loses_none() {
+    let (format, store) = (Arc::new(iceberg()), MemoryStore::default());
+    let settings = [("max-retries", "0")];
+    let sites = [store.site(0, &settings), store.site(1, &settings)];
+    format.create(&sites[0]).await.unwrap();
+    let mut tables = [format.open(&sites[0]).await.unwrap(), format.open(&sites[1]).await.unwrap()];
+    let attempts = |site: &Site| {
+        let attempts = site.writer.finish_operation().attempts;
+        attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>()
+    };
+    tables[0].append(&[file(0)]).await.unwrap();
+    attempts(&sites[0]);
+    store.requests();
+    // Each try begins with a load of the table.
+    assert_eq!(tables[1].append(&[file(1)]).await.unwrap(), 2);
+    assert_eq!(attempts(&sites[1]), [Outcome::Ok]);
+    assert_eq!(
+        store.requests(),
+        ["GET metadata", "GET manifest_list", "PUT manifest", "PUT manifest_list", "GET metadata", "PUT metadata"]
+    );
+
+    store.0.lock().unwrap().meeting = Some((Arc::new(Barrier::new(2)), 2));
+    let mut ended = Vec::new();
+    let mut tasks = Vec::new();
+    for (number, (mut table, site)) in (2..).zip(tables.into_iter().zip(sites)) {
+        tasks.push(tokio::spawn(async move {
+            let result = table.append(&[file(number)]).await;
+            (result, table, site)
+        }));
+    }
+    for task in tasks {
+        ended.push(task.await.unwrap());
+    }
+    ended.sort_by_key(|(result, ..)| result.is_err());
+    let [(won, _, winner), (lost, table, loser)] = &mut ended[..] else { panic!("two ended") };
+    assert_eq!(*won.as_ref().unwrap(), 3);
+    assert_eq!(lost.as_ref().unwrap_err().outcome, Outcome::Conflict);
+    assert_eq!((attempts(winner), attempts(loser)), (vec![Outcome::Ok], vec![Outcome::Conflict]));
+    // The handle that lost is as good as any.
+    assert_eq!(table.refresh().await.unwrap(), 3);
+    assert_eq!(table.append(&[file(4)]).await.unwrap(), 4);
+    assert_eq!(table.files().await.unwrap().paths.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expiring_snapshots_takes_a_commit_of_its_own_and_keeps_the_last() {
+    let (format, store) = (iceberg(), MemoryStore::default());
+    let settings = [("expire-snapshots-keep", "2"), ("expire-snapshots-every", "4")];
+    let site = store.site(0, &settings);
+    format.create(&site).await.unwrap();
+    let mut table = format.open(&site).await.unwrap();
+    for number in 0..3 {
+        table.append(&[file(number)]).await.unwrap();
+    }
+    assert_eq!(table.maintenance(), 0);
+    site.writer.finish_operation();
+    store.requests();
+    assert_eq!(table.append(&[file(3)]).await.unwrap(), 4);
+    assert_eq!(
+        store.requests(),
+        [
+            "GET metadata",
+            "GET manifest_list",
+            "PUT manifest",
+            "PUT manifest_list",
+            "GET metadata",
+            "PUT metadata",
+            // The expiry.
+            "GET metadata",
+            "GET metadata",
+            "PUT metadata"
+        ]
+    );
+    assert_eq!(site.writer.finish_operation().attempts.len(), 2);
+    assert_eq!(table.maintenance(), 1);
+    assert_eq!(table.append(&[file(4)]).await.unwrap(), 5);
+    let newest = {
+        let shared = store.0.lock().unwrap();
+        let newest = shared.objects.iter().rfind(|(key, _)| key.ends_with(".metadata.json"));
+        String::from_utf8(newest.unwrap().1.to_vec()).unwrap()
+    };
+    assert_eq!(newest.matches("\"manifest-list\"").count(), 3, "{newest}");
+
+    let mut reader = format.open(&site).await.unwrap();
+    assert_eq!(reader.commits().await.unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(reader.files().await.unwrap().paths.len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_path_is_in_every_file_of_metadata() {
+    let written = async |path: &str| {
+        let (format, store) = (iceberg(), MemoryStore::default());
+        let site = store.site(0, &[("table-path", path)]);
+        format.create(&site).await.unwrap();
+        let mut table = format.open(&site).await.unwrap();
+        for number in 0..3 {
+            table.append(&[file(number)]).await.unwrap();
+        }
+        assert_eq!(
+            store.requests()[2..],
+            [
+                vec!["GET metadata", "PUT manifest", "PUT manifest_list", "GET metadata", "PUT metadata"],
+                [
+                    "GET metadata",
+                    "GET manifest_list",
+                    "PUT manifest",
+                    "PUT manifest_list",
+                    "GET metadata",
+                    "PUT metadata"
+                ]
+                .repeat(2)
+            ]
+            .concat()
+        );
+        let mut paths = format.open(&site).await.unwrap().files().await.unwrap().paths;
+        paths.sort();
+        assert_eq!(paths, (0..3).map(|number| file(number).path).collect::<Vec<_>>());
+        let shared = store.0.lock().unwrap();
+        let newest = shared.objects.iter().rfind(|(key, _)| key.ends_with(".metadata.json"));
+        String::from_utf8(newest.unwrap().1.to_vec()).unwrap().matches("/a-catalog-that-chooses-the-path-").count()
+    };
+    // The location, a manifest list for each of three snapshots, and a log of three files.
+    assert_eq!((written("short").await, written("long").await), (0, 1 + 3 + 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_library_does_not_offer_is_listed_and_refused() {
+    let (format, store) = (iceberg(), MemoryStore::default());
+    let site = store.site(0, &[]);
+    format.create(&site).await.unwrap();
+    let mut table = format.open(&site).await.unwrap();
+    store.requests();
+    for change in [
+        Change::Overwrite { add: vec![file(0)] },
+        Change::Delete { remove: vec![file(0)] },
+        Change::Compact { remove: vec![file(0)], add: vec![file(1)] },
+    ] {
+        let error = table.change(&change).await.unwrap_err();
+        let listed = format.info().unsupported.iter().find(|unsupported| unsupported.what == change.name()).unwrap();
+        assert_eq!(error.message, format!("{}: {}", listed.what, listed.why));
+    }
     assert_eq!(store.requests(), Vec::<String>::new());
 }

@@ -1,10 +1,11 @@
 //! The settings of an Iceberg cell: their names, values and defaults.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use ::iceberg::spec::{FormatVersion, TableProperties};
 use lakemark_core::table::Setting;
+
+use crate::settings::{Settings, default};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -27,7 +28,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "max-retries",
         default: "4",
         help: "tries of a commit after one that lost (commit.retry.num-retries): a whole number from 0; \
-               the library's is 4",
+               the library's is 4. Each try loads the table first, so that a handle that is behind loses none by it",
     },
     Setting {
         name: "retry-min-wait-ms",
@@ -57,6 +58,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "manifests that a load reads at once: a whole number from 1; the library's is the number of CPUs",
     },
     Setting {
+        name: "expire-snapshots-keep",
+        default: "off",
+        help: "snapshots that are kept, the rest being expired in a commit of its own after an append: off or a whole \
+               number from 1; the library expires none by itself. It takes format-version 2 or 3",
+    },
+    Setting {
+        name: "expire-snapshots-every",
+        default: "1",
+        help: "versions between expiries of snapshots, by the writer whose append completes them: a whole number from 1",
+    },
+    Setting {
+        name: "table-path",
+        default: "short",
+        help: "location of the table: short (the prefix of its objects), or long (40 characters more, as a catalog that \
+               chooses paths has them; each path in the metadata is as much longer)",
+    },
+    Setting {
         name: "pool-connections",
         default: "1",
         help: "connections to the database that each writer may open: a whole number from 1; the library's is 10, of \
@@ -82,6 +100,11 @@ pub(super) struct Options {
     /// None: as the library does.
     pub(super) scan_concurrency: Option<usize>,
     pub(super) pool_connections: u32,
+    /// Snapshots to keep; none: all.
+    pub(super) expire_keep: Option<usize>,
+    /// Versions between expiries.
+    pub(super) expire_every: u64,
+    pub(super) long_path: bool,
     /// Properties to create the table with. Those at the library's default are left out, because a property adds its
     /// bytes to every metadata.json.
     pub(super) properties: Vec<(String, String)>,
@@ -93,55 +116,36 @@ impl Options {
     /// # Errors
     ///
     /// One line that names the setting, its value and what is allowed.
-    pub(super) fn resolve(settings: &BTreeMap<String, String>) -> Result<Self, String> {
-        let value = |name: &str| settings.get(name).map_or_else(|| default(name), String::as_str);
-        let positive = |name: &str| match parsed::<u32>(name, value(name), "a whole number from 1")? {
-            0 => Err(refused(name, "0", "a whole number from 1")),
-            number => Ok(number),
-        };
-        parsed::<u32>("max-retries", value("max-retries"), "a whole number from 0")?;
+    pub(super) fn resolve(given: &BTreeMap<String, String>) -> Result<Self, String> {
+        let settings = Settings::new(SETTINGS, given);
+        settings.number::<u32>("max-retries", 0)?;
         for name in ["retry-min-wait-ms", "retry-max-wait-ms", "retry-total-timeout-ms"] {
-            parsed::<u64>(name, value(name), "a whole number from 0")?;
+            settings.number::<u64>(name, 0)?;
         }
-        one_of("metadata-compression", value("metadata-compression"), &[("none", ()), ("gzip", ())])?;
-        let switch = [("off", false), ("on", true)];
+        settings.one_of("metadata-compression", &[("none", ()), ("gzip", ())])?;
         let versions = [("1", FormatVersion::V1), ("2", FormatVersion::V2), ("3", FormatVersion::V3)];
-        Ok(Self {
-            check_duplicate: one_of("check-duplicate", value("check-duplicate"), &switch)?,
-            format_version: one_of("format-version", value("format-version"), &versions)?,
-            statistics: one_of("statistics", value("statistics"), &[("none", false), ("minmax", true)])?,
-            scan_concurrency: match value("scan-concurrency") {
-                "library" => None,
-                _ => Some(positive("scan-concurrency")? as usize),
-            },
-            pool_connections: positive("pool-connections")?,
+        let options = Self {
+            check_duplicate: settings.one_of("check-duplicate", &[("off", false), ("on", true)])?,
+            format_version: settings.one_of("format-version", &versions)?,
+            statistics: settings.one_of("statistics", &[("none", false), ("minmax", true)])?,
+            scan_concurrency: settings.number_or("scan-concurrency", "library", 1)?,
+            pool_connections: settings.number("pool-connections", 1)?,
+            expire_keep: settings.number_or("expire-snapshots-keep", "off", 1)?,
+            expire_every: settings.number("expire-snapshots-every", 1)?,
+            long_path: settings.one_of("table-path", &[("short", false), ("long", true)])?,
             properties: PROPERTIES
                 .iter()
-                .filter(|(name, _)| value(name) != default(name))
-                .map(|(name, property)| ((*property).to_owned(), value(name).to_owned()))
+                .map(|(name, property)| (*name, *property, settings.text(name)))
+                .filter(|(name, _, value)| *value != default(SETTINGS, name))
+                .map(|(_, property, value)| (property.to_owned(), value.to_owned()))
                 .collect(),
-        })
+        };
+        // Snapshots of version 1 have no sequence numbers: they are told apart by counting them.
+        if options.expire_keep.is_some() && options.format_version == FormatVersion::V1 {
+            return Err("format-version is `1`; with expire-snapshots-keep it must be 2 or 3".to_owned());
+        }
+        Ok(options)
     }
-}
-
-fn default(name: &str) -> &'static str {
-    SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default)
-}
-
-fn parsed<T: FromStr>(name: &str, value: &str, allowed: &str) -> Result<T, String> {
-    value.parse().map_err(|_| refused(name, value, allowed))
-}
-
-fn one_of<T: Copy>(name: &str, value: &str, allowed: &[(&str, T)]) -> Result<T, String> {
-    allowed
-        .iter()
-        .find(|(text, _)| *text == value)
-        .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| refused(name, value, &allowed.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(" or ")))
-}
-
-fn refused(name: &str, value: &str, allowed: &str) -> String {
-    format!("{name} is `{value}`; it must be {allowed}")
 }
 
 #[cfg(test)]
@@ -157,8 +161,10 @@ mod tests {
     #[test]
     fn defaults_are_the_librarys() {
         let library = TableProperties::try_from(&HashMap::new()).unwrap();
-        let settings: HashMap<_, _> =
-            PROPERTIES.iter().map(|(name, property)| ((*property).to_owned(), default(name).to_owned())).collect();
+        let settings: HashMap<_, _> = PROPERTIES
+            .iter()
+            .map(|(name, property)| ((*property).to_owned(), default(SETTINGS, name).to_owned()))
+            .collect();
         let ours = TableProperties::try_from(&settings).unwrap();
         assert_eq!(ours.commit_num_retries, library.commit_num_retries);
         assert_eq!(ours.commit_min_retry_wait_ms, library.commit_min_retry_wait_ms);
@@ -186,11 +192,16 @@ mod tests {
             ("max-retries", "-1", "a whole number from 0"),
             ("retry-total-timeout-ms", "1h", "a whole number from 0"),
             ("metadata-compression", "zstd", "none or gzip"),
-            ("scan-concurrency", "0", "a whole number from 1"),
+            ("scan-concurrency", "0", "library or a whole number from 1"),
             ("pool-connections", "0", "a whole number from 1"),
+            ("expire-snapshots-keep", "0", "off or a whole number from 1"),
+            ("expire-snapshots-every", "0", "a whole number from 1"),
+            ("table-path", "longer", "short or long"),
         ] {
             assert_eq!(resolve(&[(name, value)]), Err(format!("{name} is `{value}`; it must be {allowed}")));
         }
+        let message = "format-version is `1`; with expire-snapshots-keep it must be 2 or 3";
+        assert_eq!(resolve(&[("format-version", "1"), ("expire-snapshots-keep", "5")]), Err(message.to_owned()));
     }
 
     #[test]

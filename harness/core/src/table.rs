@@ -190,4 +190,10 @@ pub trait Table: Send {
 
     /// Versions (commits, snapshots) in the handle's history that appends published, for the audit.
     async fn commits(&mut self) -> OperationResult<Vec<u64>>;
+
+    /// Attempts of this handle that succeeded and published no version, such as expiries of snapshots: the audit has to
+    /// expect so many successes more than there are commits.
+    fn maintenance(&self) -> u64 {
+        0
+    }
 }

@@ -4,39 +4,44 @@
 //! An append is a `fast_append` transaction, and the handle goes on with the table that the commit returns, as a
 //! long-lived writer's does. Each handle has a catalog, a connection pool and a file client of its own.
 
+mod handle;
 mod settings;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::iceberg::io::StorageFactory;
-use ::iceberg::spec::{
-    DataContentType, DataFile as IcebergFile, DataFileBuilder, DataFileFormat, Datum, FormatVersion, NestedField,
-    PrimitiveType, Schema, Struct, TableMetadata, Type,
-};
+use ::iceberg::spec::{NestedField, PrimitiveType, Schema, Type};
 use ::iceberg::table::Table as IcebergTable;
-use ::iceberg::transaction::{ApplyTransactionAction, Transaction};
 use ::iceberg::{Catalog, NamespaceIdent, TableCreation, TableIdent};
 use async_trait::async_trait;
-use futures::TryStreamExt;
 use lakemark_catalogs::counted::{ensure_namespace, outcome};
 use lakemark_catalogs::{CatalogSpec, SqlDatabase};
-use lakemark_core::table::{
-    ActiveFiles, Change, DataFile, Format, FormatInfo, OperationError, OperationResult, Setting, Site, Table,
-};
+use lakemark_core::table::{Format, FormatInfo, OperationError, OperationResult, Site, Table, Unsupported};
 use lakemark_stores::adapter::iceberg::{IcebergStorage, location};
 use tokio::sync::OnceCell;
 
-use settings::Options;
-
-/// Settings of the format, for `FormatInfo` and for help.
-const SETTINGS: &[Setting] = settings::SETTINGS;
+use handle::{Handle, version};
+use settings::{Options, SETTINGS};
 
 /// Version of the library. It exports none; a test compares this with the lock file.
 const LIBRARY: &str = "iceberg 0.10.1";
 
 const NAMESPACE: &str = "lakemark";
 const METADATA: &str = "metadata/";
+
+/// Folder between the prefix of the table and the table, where its path is long: 40 characters with its slash.
+const LONG_FOLDER: &str = "a-catalog-that-chooses-the-path-0123456/";
+
+const UNSUPPORTED: &[Unsupported] = &[
+    Unsupported { what: "overwrite", why: NO_REMOVAL },
+    Unsupported { what: "delete", why: NO_REMOVAL },
+    Unsupported { what: "compact", why: NO_REMOVAL },
+];
+
+/// Why files only come and never go.
+const NO_REMOVAL: &str = "the library's transactions have no action that removes data files: fast append is the only one \
+                          that makes a snapshot, and a commit cannot be built but by a transaction";
 
 /// Field id of the table's only column, the first that the library gives.
 const ID_FIELD: i32 = 1;
@@ -96,7 +101,7 @@ impl Format for Iceberg {
             library: library_version(),
             catalogs: &["sqlite", "postgres", "mysql"],
             settings: SETTINGS,
-            unsupported: &[],
+            unsupported: UNSUPPORTED,
         }
     }
 
@@ -104,6 +109,7 @@ impl Format for Iceberg {
         if key.is_empty() || key.ends_with('/') {
             return "listing";
         }
+        let key = key.strip_prefix(LONG_FOLDER).unwrap_or(key);
         let Some(name) = key.strip_prefix(METADATA) else { return "data" };
         if name.ends_with(".metadata.json") || name.ends_with(".metadata.json.gz") {
             "metadata"
@@ -129,7 +135,7 @@ impl Format for Iceberg {
         let table = identifier(&site.table);
         let creation = TableCreation::builder()
             .name(table.name().to_owned())
-            .location(location(&site.table))
+            .location(root(site, connection.options.long_path).trim_end_matches('/').to_owned())
             .schema(schema)
             .properties(connection.options.properties.clone())
             .format_version(connection.options.format_version)
@@ -140,17 +146,14 @@ impl Format for Iceberg {
     }
 
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>> {
-        let connection = self.connect(site).await?;
-        let table =
-            connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
-        Ok(Box::new(Handle { connection: Arc::new(connection), table, root: format!("{}/", location(&site.table)) }))
+        let connection = Arc::new(self.connect(site).await?);
+        let root = root(site, connection.options.long_path);
+        Ok(Box::new(Handle::load(connection, &identifier(&site.table), root).await?))
     }
 
     /// The library's `load_table`: it reads metadata.json and no manifest.
     async fn open_shallow(&self, site: &Site) -> OperationResult<u64> {
-        let connection = self.connect(site).await?;
-        let table =
-            connection.catalog.load_table(&identifier(&site.table)).await.map_err(|error| connection.failed(&error))?;
+        let table = self.connect(site).await?.load(&identifier(&site.table)).await?;
         Ok(version(table.metadata()))
     }
 
@@ -175,133 +178,24 @@ struct Connection {
 }
 
 impl Connection {
+    /// Reads the newest metadata of a table.
+    async fn load(&self, table: &TableIdent) -> OperationResult<IcebergTable> {
+        self.catalog.load_table(table).await.map_err(|error| self.failed(&error))
+    }
+
     fn failed(&self, error: &::iceberg::Error) -> OperationError {
         OperationError { outcome: outcome(error), message: self.database.message(error) }
-    }
-}
-
-/// An open table.
-struct Handle {
-    /// Shared by the handles of one process.
-    connection: Arc<Connection>,
-    table: IcebergTable,
-    /// URL of the table, with its trailing slash.
-    root: String,
-}
-
-impl Handle {
-    fn described(&self, file: &DataFile) -> OperationResult<IcebergFile> {
-        let mut builder = DataFileBuilder::default();
-        builder
-            .content(DataContentType::Data)
-            .file_path(format!("{}{}", self.root, file.path))
-            .file_format(DataFileFormat::Parquet)
-            .partition(Struct::empty())
-            .partition_spec_id(self.table.metadata().default_partition_spec_id())
-            .record_count(file.rows)
-            .file_size_in_bytes(file.size_bytes);
-        if self.connection.options.statistics {
-            builder
-                .value_counts(HashMap::from([(ID_FIELD, file.rows)]))
-                .null_value_counts(HashMap::from([(ID_FIELD, 0)]));
-            if let Some((min, max)) = file.bounds {
-                builder
-                    .lower_bounds(HashMap::from([(ID_FIELD, Datum::long(min))]))
-                    .upper_bounds(HashMap::from([(ID_FIELD, Datum::long(max))]));
-            }
-        }
-        builder.build().map_err(OperationError::other)
-    }
-
-    async fn commit(&self, files: Vec<IcebergFile>) -> ::iceberg::Result<IcebergTable> {
-        let transaction = Transaction::new(&self.table);
-        let append = transaction
-            .fast_append()
-            .with_check_duplicate(self.connection.options.check_duplicate)
-            .add_data_files(files);
-        append.apply(transaction)?.commit(&*self.connection.catalog).await
-    }
-
-    async fn scan(&self) -> ::iceberg::Result<Vec<String>> {
-        let mut scan = self.table.scan();
-        if let Some(limit) = self.connection.options.scan_concurrency {
-            scan = scan.with_concurrency_limit(limit);
-        }
-        let tasks = scan.build()?.plan_files().await?;
-        tasks.map_ok(|task| task.data_file_path).try_collect().await
-    }
-}
-
-#[async_trait]
-impl Table for Handle {
-    async fn append(&mut self, files: &[DataFile]) -> OperationResult<u64> {
-        let files = files.iter().map(|file| self.described(file)).collect::<OperationResult<_>>()?;
-        self.table = self.commit(files).await.map_err(|error| self.connection.failed(&error))?;
-        Ok(version(self.table.metadata()))
-    }
-
-    async fn change(&mut self, change: &Change) -> OperationResult<u64> {
-        Err(OperationError::other(format!("{} is not supported", change.name())))
-    }
-
-    async fn fresh(&self) -> OperationResult<Box<dyn Table>> {
-        let table = self.connection.catalog.load_table(self.table.identifier()).await;
-        let table = table.map_err(|error| self.connection.failed(&error))?;
-        Ok(Box::new(Self { connection: Arc::clone(&self.connection), table, root: self.root.clone() }))
-    }
-
-    async fn refresh(&mut self) -> OperationResult<u64> {
-        let table = self.connection.catalog.load_table(self.table.identifier()).await;
-        self.table = table.map_err(|error| self.connection.failed(&error))?;
-        Ok(version(self.table.metadata()))
-    }
-
-    /// By the library's scan planning, which reads the manifest list and then every manifest, several at once. A second
-    /// call on the same version of a handle reads nothing: the library keeps manifests in the handle's cache. The order
-    /// is that in which manifests arrive.
-    async fn files(&mut self) -> OperationResult<ActiveFiles> {
-        let paths = self.scan().await.map_err(|error| self.connection.failed(&error))?;
-        let relative = |path: String| match path.strip_prefix(&self.root) {
-            Some(relative) => relative.to_owned(),
-            None => path,
-        };
-        Ok(ActiveFiles { version: version(self.table.metadata()), paths: paths.into_iter().map(relative).collect() })
-    }
-
-    /// The snapshots from which the current one descends: one that is in the metadata but not among its ancestors would
-    /// be a lost commit. Only appends make snapshots here.
-    async fn commits(&mut self) -> OperationResult<Vec<u64>> {
-        let metadata = self.table.metadata();
-        let mut snapshots = Vec::with_capacity(metadata.snapshots().len());
-        let mut next = metadata.current_snapshot();
-        // Ancestors are distinct, unless the metadata is corrupt.
-        while let Some(snapshot) = next
-            && snapshots.len() < metadata.snapshots().len()
-        {
-            snapshots.push(snapshot);
-            next = snapshot.parent_snapshot_id().and_then(|parent| metadata.snapshot_by_id(parent));
-        }
-        snapshots.reverse();
-        let number = |(position, sequence_number): (u64, u64)| match metadata.format_version() {
-            FormatVersion::V1 => position + 1,
-            _ => sequence_number,
-        };
-        let sequence_numbers = snapshots.iter().map(|snapshot| snapshot.sequence_number().unsigned_abs());
-        Ok((0..).zip(sequence_numbers).map(number).collect())
-    }
-}
-
-/// Number of the current snapshot: its sequence number, which version 1 of the format does not have.
-fn version(metadata: &TableMetadata) -> u64 {
-    match metadata.format_version() {
-        FormatVersion::V1 => metadata.snapshots().len() as u64,
-        _ => metadata.last_sequence_number().unsigned_abs(),
     }
 }
 
 /// Name of the table at a key prefix. The catalog may not take slashes in a name.
 fn identifier(table: &str) -> TableIdent {
     TableIdent::new(NamespaceIdent::new(NAMESPACE.to_owned()), table.replace('/', "_"))
+}
+
+/// URL of the table, with its trailing slash.
+fn root(site: &Site, long_path: bool) -> String {
+    format!("{}/{}", location(&site.table), if long_path { LONG_FOLDER } else { "" })
 }
 
 fn storage(site: &Site) -> Arc<dyn StorageFactory> {
@@ -314,9 +208,14 @@ mod tests {
 
     #[test]
     fn the_version_is_that_of_the_lock_file() {
-        let lock = include_str!("../../Cargo.lock");
+        let lock = include_str!("../../../Cargo.lock");
         let (name, version) = LIBRARY.split_once(' ').unwrap();
         assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"\n")), "update LIBRARY");
+    }
+
+    #[test]
+    fn a_long_path_is_40_characters_longer() {
+        assert_eq!(LONG_FOLDER.len(), 40);
     }
 
     #[test]
@@ -328,6 +227,8 @@ mod tests {
             ("metadata/00001-6b1c.metadata.json.gz", "metadata"),
             ("metadata/snap-17-0-6b1c.avro", "manifest_list"),
             ("metadata/6b1c-m0.avro", "manifest"),
+            ("a-catalog-that-chooses-the-path-0123456/metadata/6b1c-m0.avro", "manifest"),
+            ("a-catalog-that-chooses-the-path-0123456/data/00000.parquet", "data"),
             ("metadata/6b1c.stats", "other"),
             ("data/00000.parquet", "data"),
             ("metadata/", "listing"),
