@@ -12,6 +12,7 @@ use ::iceberg::table::Table as IcebergTable;
 use ::iceberg::transaction::{ApplyTransactionAction, Transaction};
 use async_trait::async_trait;
 use futures::TryStreamExt;
+use lakemark_core::clock;
 use lakemark_core::record::Outcome;
 use lakemark_core::table::{ActiveFiles, Change, DataFile, OperationError, OperationResult, Table};
 
@@ -81,9 +82,9 @@ impl Handle {
 
     async fn scan(&self) -> ::iceberg::Result<Vec<String>> {
         let mut scan = self.table.scan();
-        if let Some(limit) = self.connection.options.scan_concurrency {
-            scan = scan.with_concurrency_limit(limit);
-        }
+        // The library's own limit is the CPUs that it finds, which is one where the process keeps to one.
+        let limit = self.connection.options.scan_concurrency.unwrap_or_else(clock::parallelism);
+        scan = scan.with_concurrency_limit(limit);
         let tasks = scan.build()?.plan_files().await?;
         tasks.map_ok(|task| task.data_file_path).try_collect().await
     }
