@@ -1,11 +1,10 @@
 //! Readers that load a table again and again while a writer appends to it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lakemark_results::loads::FIRST_READER_BESIDE;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::metadata_load::Found;
@@ -27,28 +26,29 @@ const FAILURES_IN_A_ROW_MAX: u32 = 10;
 /// Readers at work.
 pub(crate) struct Beside {
     readers: Vec<JoinHandle<Result<Found, ScenarioError>>>,
-    shared: Arc<Shared>,
+    writer: watch::Sender<WriterState>,
 }
 
-#[derive(Default)]
-struct Shared {
-    is_over: AtomicBool,
-    /// Files that the writer was told are in the table.
-    acknowledged_files: AtomicU64,
+/// What readers know of the writer.
+#[derive(Clone, Copy, Default)]
+struct WriterState {
+    /// Files that it was told are in the table.
+    acknowledged_files: u64,
+    is_over: bool,
 }
 
 impl Beside {
     /// Starts as many readers as the parameters say, perhaps none.
     pub(crate) fn start(bench: &Bench, parameters: &BTreeMap<String, Value>) -> Self {
-        let shared = Arc::new(Shared::default());
+        let (writer, watched) = watch::channel(WriterState::default());
         let readers = parameters::count(parameters, READERS_BESIDE.name);
-        let start = |reader| tokio::spawn(read(bench.clone(), shared.clone(), reader, readers));
-        Self { readers: (0..readers).map(start).collect(), shared }
+        let start = |reader| tokio::spawn(read(bench.clone(), watched.clone(), reader, readers));
+        Self { readers: (0..readers).map(start).collect(), writer }
     }
 
     /// From now on, loads must find so many files.
     pub(crate) fn acknowledge(&self, files: u64) {
-        self.shared.acknowledged_files.store(files, Ordering::Relaxed);
+        self.writer.send_modify(|writer| writer.acknowledged_files = files);
     }
 
     /// Lets each reader end its load and gives what they found; none without readers.
@@ -56,7 +56,7 @@ impl Beside {
     /// # Errors
     /// If a reader gave up.
     pub(crate) async fn stop(self) -> Result<Option<Found>, ScenarioError> {
-        self.shared.is_over.store(true, Ordering::Relaxed);
+        self.writer.send_modify(|writer| writer.is_over = true);
         let mut all = None;
         for reader in self.readers {
             let found = match reader.await {
@@ -69,16 +69,22 @@ impl Beside {
     }
 }
 
-/// One reader: loads until it is told to stop, with a new client each time.
-async fn read(bench: Bench, shared: Arc<Shared>, reader: u64, readers: u64) -> Result<Found, ScenarioError> {
+/// One reader: loads until the writer is over, with a new client each time.
+async fn read(
+    bench: Bench,
+    mut writer: watch::Receiver<WriterState>,
+    reader: u64,
+    readers: u64,
+) -> Result<Found, ScenarioError> {
     let mut found = Found::default();
     let mut failures_in_a_row = 0;
     for load in 0.. {
         // A number for each load, since random latencies go by the number; whatever the other readers are at.
         let Ok(number) = u32::try_from(u64::from(FIRST_READER_BESIDE) + load * readers + reader) else { break };
-        let least = shared.acknowledged_files.load(Ordering::Relaxed);
+        let least = writer.borrow_and_update().acknowledged_files;
         let measured = sample::cold_open(&bench, &bench.site(number)).await;
         measured.emit(bench.sink.as_ref());
+        let took_no_time = measured.record.latency_us == 0;
         match measured.result {
             Ok((_, files)) => {
                 failures_in_a_row = 0;
@@ -92,9 +98,12 @@ async fn read(bench: Bench, shared: Arc<Shared>, reader: u64, readers: u64) -> R
                 }
             }
         }
-        // A store that answers at once leaves no other place for the writer to go on.
-        tokio::task::yield_now().await;
-        if shared.is_over.load(Ordering::Relaxed) {
+        if writer.borrow().is_over {
+            break;
+        }
+        // Where neither the store nor computing takes process time, there is no end of loads beside one append: the
+        // reader then waits for the next.
+        if took_no_time && writer.changed().await.is_err() {
             break;
         }
     }
