@@ -152,7 +152,11 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
     let profiles = grid.stores.iter().map(|store| profile(store)).collect::<Result<Vec<_>>>()?;
     for format in &grid.formats {
         let given = grid.settings.get(format).map(texts).unwrap_or_default();
-        registry::settings(format, &given)?;
+        let info = registry::info(format)?;
+        lakemark_scenarios::refuse_unsupported(scenario.name, &parameters, info.name, info.unsupported)?;
+        let mut all = given.clone();
+        all.extend(lakemark_scenarios::settings(scenario.name, &parameters, &given)?);
+        registry::settings(format, &all)?;
         for (catalog, profile) in catalogs(format, &grid.catalogs)?
             .iter()
             .flat_map(|catalog| profiles.iter().map(move |profile| (catalog, profile)))

@@ -1,18 +1,24 @@
 //! What is measured: the scenarios, which know no format, and the definitions of what to run.
 
 pub mod audit;
+pub mod concurrent_writers;
 pub mod definition;
+mod files;
+mod laws;
 pub mod operation;
 pub mod parameters;
+mod random;
 pub mod sequential_commit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lakemark_core::clock::Cpu;
 use lakemark_core::store::Provider;
-use lakemark_core::table::{Format, OperationError, Site};
+use lakemark_core::table::{Format, OperationError, Site, Unsupported};
 use lakemark_core::writer::{Scope, Writer};
 use lakemark_results::record::Line;
+use serde_json::Value;
 
 /// Takes a cell's lines, in order.
 pub trait Sink: Send + Sync {
@@ -34,6 +40,10 @@ pub struct Bench {
     pub scope: Arc<Scope>,
     /// Where the lines go.
     pub sink: Arc<dyn Sink>,
+    /// Seed of what the scenario chooses: arrivals, mixes, backoffs.
+    pub seed: u64,
+    /// How much process time computing takes.
+    pub cpu: Cpu,
 }
 
 impl Bench {
@@ -68,6 +78,31 @@ pub enum ScenarioError {
         /// The names that it has.
         known: String,
     },
+    /// A parameter asks for what the format's library does not offer.
+    #[error("{name} has {what}, which {format} does not offer: {why}")]
+    Unsupported {
+        /// The parameter.
+        name: &'static str,
+        /// What it asks for.
+        what: &'static str,
+        /// The format.
+        format: &'static str,
+        /// Why, in the format's words.
+        why: &'static str,
+    },
+    /// A setting of the format that the scenario sets itself.
+    #[error("{setting} is set by {parameter}={value}: give one of them")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The cell cannot go on.
+    #[error("{0}")]
+    Stuck(String),
     /// An operation that everything else depends on failed.
     #[error("cannot {what}: {source}")]
     Operation {
@@ -90,9 +125,40 @@ pub struct ScenarioInfo {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [ScenarioInfo; 1] = [sequential_commit::INFO];
+pub const SCENARIOS: [ScenarioInfo; 2] = [sequential_commit::INFO, concurrent_writers::INFO];
 
 /// The scenario of a name.
 pub fn find(name: &str) -> Option<ScenarioInfo> {
     SCENARIOS.into_iter().find(|scenario| scenario.name == name)
+}
+
+/// Settings of the format that a scenario's parameters stand for.
+///
+/// # Errors
+/// If one of them was given as well.
+pub fn settings(
+    scenario: &str,
+    parameters: &BTreeMap<String, Value>,
+    given: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, ScenarioError> {
+    match scenario {
+        "concurrent-writers" => concurrent_writers::settings(parameters, given),
+        _ => Ok(BTreeMap::new()),
+    }
+}
+
+/// Refuses parameters that ask for what a format's library does not offer.
+///
+/// # Errors
+/// With the format's reason.
+pub fn refuse_unsupported(
+    scenario: &str,
+    parameters: &BTreeMap<String, Value>,
+    format: &'static str,
+    unsupported: &'static [Unsupported],
+) -> Result<(), ScenarioError> {
+    match scenario {
+        "concurrent-writers" => concurrent_writers::refuse_unsupported(parameters, format, unsupported),
+        _ => Ok(()),
+    }
 }

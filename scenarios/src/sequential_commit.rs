@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lakemark_core::clock;
-use lakemark_core::table::{ActiveFiles, DataFile, OperationResult, Site, Table};
+use lakemark_core::table::{ActiveFiles, OperationResult, Site, Table};
 use lakemark_results::record::{Extent, Line, MetadataSample, Method, OperationKind, Outcome, Request};
 use serde_json::Value;
 
-use crate::audit::Ledger;
+use crate::audit::{Effect, Ledger};
+use crate::files::{self, FileMaker};
 use crate::operation::{Measured, measure};
 use crate::parameters::{self, Kind, Parameter};
 use crate::{Bench, ScenarioError, ScenarioInfo};
@@ -23,24 +24,9 @@ pub const INFO: ScenarioInfo = ScenarioInfo {
             kind: Kind::Count { min: 1, max: 10_000_000 },
             help: "appends that the writer makes",
         },
-        Parameter {
-            name: "files",
-            default: "1",
-            kind: Kind::Count { min: 1, max: 100_000 },
-            help: "data files that each append adds",
-        },
-        Parameter {
-            name: "rows",
-            default: "1000",
-            kind: Kind::Count { min: 1, max: 1 << 40 },
-            help: "rows that each data file is said to hold",
-        },
-        Parameter {
-            name: "file-bytes",
-            default: "8192",
-            kind: Kind::Count { min: 1, max: 1 << 50 },
-            help: "size in bytes that each data file is said to have",
-        },
+        files::FILES,
+        files::ROWS,
+        files::FILE_BYTES,
         Parameter {
             name: "sample-at",
             default: "auto",
@@ -82,7 +68,7 @@ pub async fn run(bench: &Bench, parameters: &BTreeMap<String, Value>) -> Result<
         measured.emit(bench.sink.as_ref());
         clock::frozen(|| {
             let paths = added.iter().map(|file| file.path.as_str());
-            ledger.append(paths, &measured.record, &measured.attempts);
+            ledger.add(Effect::append(paths), &measured.record, &measured.attempts);
             written_bytes += written(&measured.requests);
         });
         match measured.result {
@@ -115,48 +101,6 @@ fn finish<T>(bench: &Bench, what: &str, measured: Measured<T>) -> Result<(T, u64
 fn written(requests: &[Request]) -> u64 {
     let had_effect = |request: &&Request| request.outcome == Outcome::Ok;
     requests.iter().filter(had_effect).map(|request| request.written_bytes).sum()
-}
-
-/// Describes the data files of appends: the same for every format.
-struct FileMaker {
-    files: u64,
-    rows: u64,
-    size_bytes: u64,
-}
-
-impl FileMaker {
-    fn new(parameters: &BTreeMap<String, Value>) -> Self {
-        Self {
-            files: parameters::count(parameters, "files"),
-            rows: parameters::count(parameters, "rows"),
-            size_bytes: parameters::count(parameters, "file-bytes"),
-        }
-    }
-
-    fn of_append(&self, append: u64) -> Vec<DataFile> {
-        (0..self.files)
-            .map(|file| {
-                let number = (append - 1) * self.files + file;
-                let first_row = number * self.rows;
-                DataFile {
-                    // As long as a name with a UUID in it, as real writers give: 36 characters and the extension.
-                    path: format!("data/{:08x}-0000-4000-8000-{number:012x}.parquet", scramble(number)),
-                    size_bytes: self.size_bytes,
-                    rows: self.rows,
-                    bounds: Some((to_value(first_row), to_value(first_row + self.rows - 1))),
-                }
-            })
-            .collect()
-    }
-}
-
-/// Spreads numbers over 32 bits, so that names share no long prefix, as those with random numbers do not.
-fn scramble(number: u64) -> u32 {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
-}
-
-fn to_value(row: u64) -> i64 {
-    i64::try_from(row).unwrap_or(i64::MAX)
 }
 
 async fn load(bench: &Bench, site: &Site) -> OperationResult<(Box<dyn Table>, ActiveFiles)> {
