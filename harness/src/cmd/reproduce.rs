@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use lakemark_results::compare::{self, ComparisonRow, Measured};
+use lakemark_results::concurrency::{self, Concurrency};
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
 use lakemark_results::run::RunFolder;
@@ -28,6 +29,9 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     let rows = print(&folder, &statuses, &study, options)?;
     if run::is_for_people(options.how.format) {
         tell_expectations(&rows, &definition.expected)?;
+        for line in run::laws_across(&folder)? {
+            output::print(&line)?;
+        }
         tell_usage(&cells, &statuses)?;
         output::print(&format!("\nRecords: {}", folder.path().display()))?;
     }
@@ -50,7 +54,7 @@ fn planned(options: &ReproduceOptions) -> Result<(Definition, Study, Vec<Cell>)>
         keep("--formats", &options.formats, &mut grid.formats)?;
         keep("--stores", &options.stores, &mut grid.stores)?;
         grid.catalogs.extend(options.catalog.clone());
-        if let Some(appends) = &options.appends {
+        if let Some(appends) = options.appends.as_ref().filter(|_| run::has_parameter(grid, "appends")) {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());
         }
         for (format, given) in &settings {
@@ -90,9 +94,28 @@ fn print(
         .iter()
         .filter_map(|(status, summary)| Some(Measured { plan: folder.manifest().cell(&status.cell)?, status, summary }))
         .collect();
-    let rows = compare::sequential_commit(study, &measured);
+    let mut rows = compare::sequential_commit(study, &measured);
+    rows.extend(concurrent_writers(folder, statuses, study)?);
     output::print_table(&Table::of(&rows), options.how.format)?;
     Ok(rows)
+}
+
+/// The rows of cells with several writers.
+fn concurrent_writers(
+    folder: &RunFolder,
+    statuses: &BTreeMap<String, CellStatus>,
+    study: &Study,
+) -> Result<Vec<ComparisonRow>> {
+    let mut cells = Vec::new();
+    for plan in &folder.manifest().cells {
+        let Some(status) = statuses.get(&plan.id) else { continue };
+        if let Some(found) = Concurrency::read(folder, &plan.id)? {
+            cells.push((plan, status, found));
+        }
+    }
+    let measured: Vec<_> =
+        cells.iter().map(|(plan, status, found)| concurrency::compare::Measured { plan, status, found }).collect();
+    Ok(concurrency::compare::concurrent_writers(study, &measured))
 }
 
 /// Says where a ratio is not as the definition expects.
@@ -100,6 +123,7 @@ fn tell_expectations(rows: &[ComparisonRow], expected: &[Expected]) -> Result<()
     for expectation in expected {
         let is_meant = |row: &&ComparisonRow| {
             (&row.system, &row.store, &row.metric) == (&expectation.format, &expectation.store, &expectation.metric)
+                && (expectation.writers.is_none() || expectation.writers == row.writers)
         };
         let Some(ratio) = rows.iter().find(is_meant).and_then(|row| row.ratio) else { continue };
         if !(expectation.ratio_min..=expectation.ratio_max).contains(&ratio) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use lakemark_results::concurrency::{Concurrency, across};
 use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
 use lakemark_results::run::RunFolder;
 use lakemark_results::summary::CellSummary;
@@ -23,6 +24,11 @@ pub(crate) fn run(options: &RunOptions) -> Result<Ended> {
     let (name, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
     output::print_table(&summary_table(&folder, &statuses)?, options.how.format)?;
+    if is_for_people(options.how.format) {
+        for line in laws_across(&folder)? {
+            output::print(&line)?;
+        }
+    }
     Ok(Ended::of(cells.iter().map(|cell| statuses.get(&cell.plan.id))))
 }
 
@@ -51,7 +57,7 @@ fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
             let (name, value) = plan::pair(parameter, "--param", "NAME=VALUE")?;
             grid.parameters.insert(name, value.into());
         }
-        if let Some(appends) = &options.appends {
+        if let Some(appends) = options.appends.as_ref().filter(|_| has_parameter(grid, "appends")) {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());
         }
         for (format, given) in &settings {
@@ -59,6 +65,12 @@ fn planned(options: &RunOptions) -> Result<(String, Vec<Cell>)> {
         }
     }
     Ok((name, plan::cells(&grids, &how)?))
+}
+
+/// Whether the scenario of a grid has a parameter. One that is not known is refused later, with its parameters.
+pub(crate) fn has_parameter(grid: &Grid, name: &str) -> bool {
+    lakemark_scenarios::find(&grid.scenario)
+        .is_none_or(|scenario| scenario.parameters.iter().any(|parameter| parameter.name == name))
 }
 
 fn grid(options: &RunOptions) -> Grid {
@@ -190,9 +202,22 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
         Column::text("verdict", "verdict"),
         Column::number("appends", "appends"),
         Column::number("failed_appends", "failed"),
+        Column::number("commits", "commits"),
+        Column::number("commits_per_s", "commits/s"),
+        Column::number("failed_operations_percent", "failed operations %"),
         Column::number("failed_attempts_percent", "failed attempts %"),
+        Column::number("attempts_per_commit", "attempts per commit"),
+        Column::number("behind_mean", "versions behind"),
+        Column::number("p50_ms", "p50 ms"),
         Column::number("mean_ms", "mean ms"),
         Column::number("p99_ms", "p99 ms"),
+        Column::number("failed_p50_ms", "failed p50 ms"),
+        Column::number("writer_commits_min", "fewest commits"),
+        Column::number("writer_commits_max", "most commits"),
+        Column::number("starvation_s_max", "starved s"),
+        Column::number("wasted_requests_percent", "wasted requests %"),
+        Column::number("wasted_cost_percent", "wasted cost %"),
+        Column::number("cpu_saturation_percent", "CPU %"),
         Column::number("last100_ms", "last 100 ms"),
         Column::number("wait_ms", "wait ms"),
         Column::number("catalog_ms", "catalog ms"),
@@ -200,25 +225,50 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
         Column::number("active_mib", "active MiB"),
         Column::number("real_s", "real s"),
         Column::number("memory_mib", "memory MiB"),
+        Column::text("notes", "notes"),
     ];
     let mut table = Table::new(&columns);
     for plan in &folder.manifest().cells {
         let Some(status) = statuses.get(&plan.id) else { continue };
-        let summary = CellSummary::read(folder, &plan.id)?;
+        let found = Concurrency::read(folder, &plan.id)?;
+        // Cells with a measured time have figures of their own.
+        let summary = if found.is_none() { Some(CellSummary::read(folder, &plan.id)?) } else { None };
+        let summary = summary.as_ref();
         let emulated = if plan.is_emulated() { "emulated" } else { "real" };
-        let latency = summary.latency.as_ref();
-        let split = summary.split.as_ref();
-        let active_bytes = summary.metadata.last().map(|sample| sample.active.bytes as f64);
+        let latency = summary.and_then(|summary| summary.latency.as_ref());
+        let split = summary.and_then(|summary| summary.split.as_ref());
+        let active_bytes =
+            summary.and_then(|summary| summary.metadata.last()).map(|sample| sample.active.bytes as f64);
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
+        let count = |count: Option<u64>| count.map_or(Field::Missing, Field::Count);
+        let percent = |share: Option<f64>| Field::number(share.map(|share| share * 100.0));
+        let found = found.as_ref();
+        let commits = found.and_then(|found| found.commit_latency);
+        let fairness = found.map(|found| found.fairness);
+        let attempts =
+            summary.map_or_else(|| found.and_then(|f| f.failed_attempt_rate), |summary| summary.failed_attempt_rate);
         table.push(vec![
             Field::text(Some(&plan.id)),
             Field::text(Some(&format!("{} {emulated}", plan.store))),
             Field::text(Some(if status.is_verified() { "verified" } else { status.state.as_str() })),
-            Field::Count(summary.appends_ok.0),
-            Field::Count(summary.appends_failed.0),
-            Field::number(summary.failed_attempt_rate.map(|rate| rate * 100.0)),
-            Field::number(latency.map(|latency| latency.mean_ms)),
-            Field::number(latency.map(|latency| latency.p99_ms)),
+            count(summary.map(|summary| summary.appends_ok.0)),
+            count(summary.map(|summary| summary.appends_failed.0)),
+            count(found.map(|found| found.commits.0)),
+            Field::number(found.and_then(|found| found.commits_per_s)),
+            percent(found.and_then(|found| found.failed_operation_rate)),
+            percent(attempts),
+            Field::number(found.and_then(|found| found.attempts_per_commit)),
+            Field::number(found.and_then(|found| found.behind_mean)),
+            Field::number(commits.map(|commits| commits.p50_ms)),
+            Field::number(latency.map(|latency| latency.mean_ms).or(commits.map(|commits| commits.mean_ms))),
+            Field::number(latency.map(|latency| latency.p99_ms).or(commits.map(|commits| commits.p99_ms))),
+            Field::number(found.and_then(|found| found.failed_latency).map(|failed| failed.p50_ms)),
+            count(fairness.map(|fairness| fairness.commits_min)),
+            count(fairness.map(|fairness| fairness.commits_max)),
+            Field::number(fairness.map(|fairness| fairness.starvation_s_max)),
+            percent(found.and_then(Concurrency::wasted_request_share)),
+            percent(found.and_then(Concurrency::wasted_cost_share)),
+            percent(found.and_then(|found| found.window.cpu_saturation)),
             Field::number(latency.and_then(|latency| latency.last100_mean_ms)),
             Field::number(split.map(|split| split.wait_ms)),
             Field::number(split.map(|split| split.catalog_ms)),
@@ -226,9 +276,32 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
             Field::number(active_bytes.map(mib)),
             Field::number(status.usage.as_ref().map(|usage| usage.real_s)),
             Field::number(status.usage.as_ref().map(|usage| mib(usage.peak_memory_bytes as f64))),
+            notes(status),
         ]);
     }
     Ok(table)
+}
+
+/// What the audit says beside its verdict.
+fn notes(status: &CellStatus) -> Field {
+    match &status.audit {
+        Some(audit) if !audit.notes.is_empty() => Field::Notes(audit.notes.clone()),
+        _ => Field::Missing,
+    }
+}
+
+/// How the cells of several writer counts stand to the laws that hold across them, a line each.
+///
+/// # Errors
+/// If records cannot be read back.
+pub(crate) fn laws_across(folder: &RunFolder) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for plan in folder.manifest().cells.iter().filter(|plan| plan.scenario == "concurrent-writers") {
+        if let Some(cell) = Concurrency::read(folder, &plan.id)? {
+            found.push((plan, cell));
+        }
+    }
+    Ok(across::laws(&found.iter().map(|(plan, found)| across::CellOf { plan, found }).collect::<Vec<_>>()))
 }
 
 /// Whether a form of output is for people, who want to be told more than the data.
