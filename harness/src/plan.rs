@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lakemark_core::clock::{Cpu, Mode};
 use lakemark_results::manifest::CellPlan;
 use lakemark_scenarios::definition::Grid;
-use lakemark_scenarios::parameters;
+use lakemark_scenarios::{ScenarioInfo, parameters};
 use lakemark_stores::profile::Profile;
 use serde_json::Value;
 
@@ -144,14 +144,33 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
     let scenario = lakemark_scenarios::find(&grid.scenario).with_context(|| {
         format!("scenario {:?} is not known: there is {}", grid.scenario, lakemark_scenarios::known_names())
     })?;
-    let parameters = parameters::resolve(&scenario, &grid.parameters)?;
+    for (swept, given) in sweep(&scenario, &grid.parameters) {
+        add_point(cells, grid, how, &scenario, &swept, &given)?;
+    }
+    Ok(())
+}
+
+/// Adds the cells of one combination of parameters; `swept` tells them apart in the cells' names.
+fn add_point(
+    cells: &mut Vec<Cell>,
+    grid: &Grid,
+    how: &How,
+    scenario: &ScenarioInfo,
+    swept: &str,
+    given: &BTreeMap<String, Value>,
+) -> Result<()> {
+    let parameters = parameters::resolve(scenario, given)?;
     if let Some(stranger) = grid.settings.keys().find(|format| !grid.formats.contains(format)) {
         bail!("settings are given for {stranger:?}, which is not among the formats {}", grid.formats.join(", "));
     }
     let profiles = grid.stores.iter().map(|store| profile(store)).collect::<Result<Vec<_>>>()?;
     for format in &grid.formats {
         let given = grid.settings.get(format).map(texts).unwrap_or_default();
-        registry::settings(format, &given)?;
+        let info = registry::info(format)?;
+        lakemark_scenarios::refuse_unsupported(scenario.name, &parameters, info.name, info.unsupported)?;
+        let mut all = given.clone();
+        all.extend(lakemark_scenarios::settings(scenario.name, &parameters, &given)?);
+        registry::settings(format, &all)?;
         for (catalog, profile) in catalogs(format, &grid.catalogs)?
             .iter()
             .flat_map(|catalog| profiles.iter().map(move |profile| (catalog, profile)))
@@ -162,6 +181,7 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
                 if let Some(label) = &grid.label {
                     id = format!("{id}-{label}");
                 }
+                id.push_str(swept);
                 if how.repeat > 1 {
                     id = format!("{id}-{}", repetition + 1);
                 }
@@ -183,6 +203,38 @@ fn add_grid(cells: &mut Vec<Cell>, grid: &Grid, how: &How) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Every combination of the parameters that were given several values: an array, or a list with commas, of a kind that
+/// takes one. With each, what a cell's name says of it.
+fn sweep(scenario: &ScenarioInfo, given: &BTreeMap<String, Value>) -> Vec<(String, BTreeMap<String, Value>)> {
+    let mut points = vec![(String::new(), given.clone())];
+    for (name, value) in given {
+        let Some(parameter) = scenario.parameters.iter().find(|parameter| parameter.name == name) else { continue };
+        let values: Vec<Value> = match value {
+            _ if !parameter.kind.sweeps() => continue,
+            Value::Array(values) => values.clone(),
+            Value::String(text) => text.split(',').map(|part| part.trim().into()).collect(),
+            _ => continue,
+        };
+        if values.len() < 2 {
+            let only = values.into_iter().next().unwrap_or_default();
+            points.iter_mut().for_each(|(_, point)| _ = point.insert(name.clone(), only.clone()));
+            continue;
+        }
+        let with = |(swept, point): &(String, BTreeMap<String, Value>)| {
+            let mut one_each = Vec::new();
+            for value in &values {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let mut point = point.clone();
+                point.insert(name.clone(), value.clone());
+                one_each.push((format!("{swept}-{name}-{text}"), point));
+            }
+            one_each
+        };
+        points = points.iter().flat_map(with).collect();
+    }
+    points
 }
 
 fn texts(values: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
@@ -265,6 +317,32 @@ mod tests {
         assert!(refusal(&grid(&[format], &["s4"])).contains("\"s4\" is not known: name a profile (s3,"));
         let other = Grid { scenario: "commits".to_owned(), ..grid(&[format], &["s3"]) };
         assert!(refusal(&other).contains("\"commits\" is not known"));
+    }
+
+    #[test]
+    fn several_values_of_a_parameter_are_a_cell_each() {
+        let format = registry::infos()[0].name;
+        let mut many = Grid { scenario: "concurrent-writers".to_owned(), ..grid(&[format], &["s3"]) };
+        many.parameters.insert("writers".to_owned(), "10,200".into());
+        many.parameters.insert("retry".to_owned(), Value::from(vec!["library", "none"]));
+        many.parameters.insert("mix".to_owned(), "append=9,delete=1".into());
+        let planned = cells(std::slice::from_ref(&many), &how()).expect("cells");
+        let ids: Vec<&str> = planned.iter().map(|cell| cell.plan.id.as_str()).collect();
+        assert_eq!(ids.len(), 4);
+        assert!(ids[1].ends_with("concurrent-writers-retry-library-writers-200"), "{ids:?}");
+        assert_eq!(planned[1].plan.parameters["writers"], 200);
+        assert_eq!(planned[1].plan.parameters["mix"], "append=9,delete=1");
+        many.parameters.insert("writers".to_owned(), "10,many".into());
+        assert!(refusal(&many).contains("writers is many"), "{}", refusal(&many));
+    }
+
+    #[test]
+    fn a_retry_policy_and_a_librarys_retries_exclude_each_other() {
+        let format = registry::infos()[0].name;
+        let mut both = Grid { scenario: "concurrent-writers".to_owned(), ..grid(&[format], &["s3"]) };
+        both.parameters.insert("retry".to_owned(), "none".into());
+        both.settings.insert(format.to_owned(), BTreeMap::from([("max-retries".to_owned(), 3.into())]));
+        assert_eq!(refusal(&both), "max-retries is set by retry=none: give one of them");
     }
 
     #[test]

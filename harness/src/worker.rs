@@ -11,7 +11,7 @@ use lakemark_core::store::{Inspect, Provider};
 use lakemark_core::writer::Scope;
 use lakemark_results::manifest::CellPlan;
 use lakemark_results::record::{Failure, Hello, Line, Usage};
-use lakemark_scenarios::{Bench, Sink, metadata_load, sequential_commit};
+use lakemark_scenarios::{Bench, Sink, concurrent_writers, metadata_load, sequential_commit};
 use lakemark_stores::Emulated;
 use lakemark_stores::profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,9 @@ fn run(sink: &Arc<Output>) -> Result<()> {
     let cpu: Cpu = cell.cpu.parse().map_err(|reason: String| anyhow!(reason))?;
     let one_cpu = order.cpu_place.is_some_and(clock::keep_to_cpu);
     let format = registry::make(&cell.format, &order.catalog, &cell.id)?;
-    let settings = registry::settings(&cell.format, &cell.settings)?;
+    let mut given = cell.settings.clone();
+    given.extend(lakemark_scenarios::settings(&cell.scenario, &cell.parameters, &given)?);
+    let settings = registry::settings(&cell.format, &given)?;
     // Embedded SQLite computes inside this process. Any other catalog may wait for another process, be it for a lock on
     // a file.
     let catalog_outside = order.catalog != "sqlite";
@@ -113,6 +115,8 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         table: TABLE.to_owned(),
         scope: Scope::of_table(format.clone(), TABLE),
         sink: sink.clone() as Arc<dyn Sink>,
+        seed: cell.seed,
+        cpu,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
@@ -149,6 +153,7 @@ async fn scenario(bench: &Bench, name: &str, parameters: &BTreeMap<String, serde
     match name {
         "sequential-commit" => Ok(sequential_commit::run(bench, parameters).await?),
         "metadata-load" => Ok(metadata_load::run(bench, parameters).await?),
+        "concurrent-writers" => Ok(concurrent_writers::run(bench, parameters).await?),
         _ => bail!("scenario {name:?} is not known"),
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Measured<'a> {
 
     /// Latency of the commits, computing included. A latency without it gets the CPU time of the same commits, at
     /// scale 1: unlike time measured while computing, it holds no wait for a CPU, which a loaded machine adds.
-    fn latency(&self) -> Option<&'a LatencySummary> {
+    pub fn latency(&self) -> Option<&'a LatencySummary> {
         let CellSummary { latency, latency_with_cpu, .. } = self.summary;
         if self.is_without_computing() { latency_with_cpu } else { latency }.as_ref()
     }
@@ -107,6 +107,9 @@ pub struct ComparisonRow {
     pub catalog: String,
     /// Store that the run used.
     pub store: String,
+    /// Writers, where there are several.
+    #[serde(default)]
+    pub writers: Option<u32>,
     /// Metric, as the study names it.
     pub metric: String,
     /// Unit of the figures.
@@ -247,6 +250,7 @@ fn compare(study: &Study, cell: &Measured<'_>, metric: Metric) -> Option<Compari
         system: cell.plan.format.clone(),
         catalog: catalog_kind(&cell.plan.catalog).to_owned(),
         store: cell.plan.store.clone(),
+        writers: None,
         metric: metric.name().to_owned(),
         unit: metric.unit().to_owned(),
         published,
@@ -270,15 +274,7 @@ fn notes(
     reproduced: &Reproduced,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if !cell.status.is_verified() {
-        let state = match cell.status.state {
-            // The state says that all is well; the audit, that nothing shows it.
-            CellState::Ok => "not verified",
-            state => state.as_str(),
-        };
-        let reason = cell.status.reason.as_deref().unwrap_or("no valid audit");
-        notes.push(format!("{state}: {reason}"));
-    }
+    notes.extend(verdict_note(cell.status));
     if !cell.summary.torn.is_empty() {
         notes.push(format!("last line torn in {}", cell.summary.torn.join(", ")));
     }
@@ -287,11 +283,7 @@ fn notes(
             let [run, study] = [reproduced.appends, appends].map(|n| group_digits(&n.to_string()));
             notes.push(format!("{run} appends against {study}"));
         }
-        let (run, study) = (catalog_kind(&cell.plan.catalog), figure.catalog.as_str());
-        let product = study.split_once('-').map_or(study, |(_, product)| product);
-        if run != product && !(run == "postgresql" && product == "postgres") {
-            notes.push(format!("catalog {run} against {product}"));
-        }
+        notes.extend(catalog_note(cell.plan, figure));
         if figure.value().is_none() {
             notes.push(format!("published as {}", figure.printed));
         }
@@ -311,6 +303,28 @@ fn notes(
     notes
 }
 
+/// Why a cell is not verified, if it is not.
+pub(crate) fn verdict_note(status: &CellStatus) -> Option<String> {
+    if status.is_verified() {
+        return None;
+    }
+    let state = match status.state {
+        // The state says that all is well; the audit, that nothing shows it.
+        CellState::Ok => "not verified",
+        state => state.as_str(),
+    };
+    let reason = status.reason.as_deref().unwrap_or("no valid audit");
+    Some(format!("{state}: {reason}"))
+}
+
+/// Which catalogs are compared, if they are not of one product.
+pub(crate) fn catalog_note(plan: &CellPlan, figure: &PublishedFigure) -> Option<String> {
+    let (run, study) = (catalog_kind(&plan.catalog), figure.catalog.as_str());
+    let product = study.split_once('-').map_or(study, |(_, product)| product);
+    let differ = run != product && !(run == "postgresql" && product == "postgres");
+    differ.then(|| format!("catalog {run} against {product}"))
+}
+
 /// How computing got into the latency, if not as it passed on this machine.
 fn cpu_note(cell: &Measured<'_>) -> Option<String> {
     match cell.plan.cpu.as_str() {
@@ -328,6 +342,7 @@ impl Row for ComparisonRow {
         Column::text("catalog", "catalog"),
         Column::text("store", "store"),
         Column::text("emulated", ""),
+        Column::number("writers", "writers"),
         Column::text("metric", "metric"),
         Column::data_only("unit"),
         Column::number("published", "published"),
@@ -348,6 +363,12 @@ impl Row for ComparisonRow {
             "commit_latency_last100_mean" => Field::Label("commit_latency_last100_mean", "last 100 mean, ms"),
             "active_metadata" => Field::Label("active_metadata", "active metadata, MiB"),
             "load_latency" => Field::Label("load_latency", "cold open, ms"),
+            "successful_commits_per_s" => Field::Label("successful_commits_per_s", "commits/s"),
+            "failed_attempt_rate" => Field::Label("failed_attempt_rate", "failed attempts, %"),
+            "failed_operation_rate" => Field::Label("failed_operation_rate", "failed operations, %"),
+            "time_per_commit" => Field::Label("time_per_commit", "writers' time per commit, s"),
+            "time_per_attempt" => Field::Label("time_per_attempt", "writers' time per attempt, s"),
+            "time_per_operation" => Field::Label("time_per_operation", "writers' time per operation, s"),
             other => Field::Text(other.to_owned()),
         };
         let bound = |sign, field| if self.published_at_least { Field::Bound(sign, Box::new(field)) } else { field };
@@ -357,6 +378,7 @@ impl Row for ComparisonRow {
             Field::Text(self.catalog.clone()),
             Field::Text(self.store.clone()),
             Field::Flag(self.emulated, ["emulated", "real"]),
+            self.writers.map_or(Field::Missing, |writers| Field::Count(writers.into())),
             metric,
             Field::Text(self.unit.clone()),
             self.published.map_or(Field::Missing, |value| bound("≥", Field::Exact(value))),

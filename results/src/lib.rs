@@ -2,6 +2,7 @@
 //! published figures.
 
 pub mod compare;
+pub mod concurrency;
 pub mod loads;
 pub mod manifest;
 pub mod projection;

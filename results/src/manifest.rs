@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::{Audit, Hello, Line, Usage};
+use crate::record::{Audit, Hello, Line, Usage, Window};
 
 /// Version of the run folder's schema, in `run.json`. It changes when a reader of the previous one would misread.
 pub const SCHEMA: u32 = 1;
@@ -147,6 +147,9 @@ pub struct CellStatus {
     /// What the worker said it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hello: Option<Hello>,
+    /// Its measured time, if operations ended when time was up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// The verdict on the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
@@ -163,6 +166,7 @@ impl CellStatus {
             state: CellState::Interrupted,
             reason: Some("stopped before the worker's last line".to_owned()),
             hello: None,
+            window: None,
             audit: None,
             usage: None,
         }
@@ -172,6 +176,7 @@ impl CellStatus {
     pub fn absorb(&mut self, line: Line) {
         match line {
             Line::Hello(hello) => self.hello = Some(hello),
+            Line::Window(window) => self.window = Some(window),
             Line::Audit(audit) => self.audit = Some(audit),
             Line::Done(usage) => {
                 self.usage = Some(usage);
@@ -210,7 +215,10 @@ mod tests {
     use crate::record::{Check, Failure};
 
     fn audit(passed: bool) -> Line {
-        Line::Audit(Audit { checks: vec![Check { name: "commits".into(), passed, detail: "3 = 3".into() }] })
+        Line::Audit(Audit {
+            checks: vec![Check { name: "commits".into(), passed, detail: "3 = 3".into() }],
+            notes: Vec::new(),
+        })
     }
 
     #[test]

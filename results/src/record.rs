@@ -21,6 +21,8 @@ pub enum Line {
     Attempt(Attempt),
     /// Size of the metadata at one version.
     Metadata(MetadataSample),
+    /// The measured time of a cell whose operations end when time is up.
+    Window(Window),
     /// The verdict on the cell.
     Audit(Audit),
     /// The last line of a cell that ran to its end.
@@ -111,7 +113,12 @@ pub struct Operation {
     /// When it should have started, if arrivals follow a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended_us: Option<u64>,
-    /// Whether it is of no measurement: it prepares one, started in the warm-up, or ended after the end.
+    /// Table that it is of, where there are several, from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub table: u32,
+    /// Whether it is of no measurement: it prepares one, ended in the warm-up or after the end. An operation belongs to the time
+    /// in which it ends, whenever it started: with the other rule, commits that take half the measured time would hardly
+    /// count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub excluded: bool,
     /// When it started.
@@ -123,6 +130,7 @@ pub struct Operation {
     /// Part of the latency spent waiting for the catalog: in a catalog call, with no request at the store and no CPU used.
     pub catalog_us: u64,
     /// CPU time of the process during the operation, the harness' own excluded, in real microseconds whatever the clock.
+    /// 0 where several writers share the process: its CPU time cannot be told apart by operation.
     pub cpu_us: u64,
     /// How it ended.
     pub outcome: Outcome,
@@ -140,6 +148,10 @@ pub struct Operation {
     /// What the library said, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+fn is_first(table: &u32) -> bool {
+    *table == 0
 }
 
 /// Verb of a request.
@@ -275,6 +287,35 @@ pub struct MetadataSample {
     pub load_latency_us: u64,
 }
 
+/// The measured time of a cell with several writers, between the warm-up and the end.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Window {
+    /// When it began.
+    pub start_us: u64,
+    /// When it ended.
+    pub end_us: u64,
+    /// Writers.
+    pub writers: u32,
+    /// CPU time of the process within it, the harness' own excluded, in real seconds.
+    pub library_cpu_s: f64,
+    /// CPUs that the process could use.
+    pub cpus: u32,
+    /// Share of these CPUs' time that was used, 0 to 1; absent where computing takes no process time, or another time
+    /// than on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_saturation: Option<f64>,
+    /// Operations that were due by the end and had not started, since their writers were busy.
+    #[serde(default)]
+    pub backlog: u64,
+}
+
+impl Window {
+    /// Its length in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end_us.saturating_sub(self.start_us) as f64 / 1e6
+    }
+}
+
 /// One thing that the audit looked at.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Check {
@@ -291,6 +332,9 @@ pub struct Check {
 pub struct Audit {
     /// Everything that was looked at.
     pub checks: Vec<Check>,
+    /// What a reader should know of a valid cell: where it departs from a law, what its isolation let through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Audit {

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Definitions that come with the tool.
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("lance-2026", include_str!("../definitions/lance-2026.toml")),
     ("active-metadata", include_str!("../definitions/statistics.toml")),
+    ("one-layer", include_str!("../definitions/one-layer.toml")),
 ];
 
 /// What to run and why.
@@ -89,6 +90,8 @@ pub struct Expected {
     pub format: String,
     /// Store.
     pub store: String,
+    /// Writers, if the figure is of some number of them.
+    pub writers: Option<u32>,
     /// Metric, as in the published figures.
     pub metric: String,
     /// Smallest ratio of reproduced to published.

@@ -2,11 +2,14 @@
 
 pub mod audit;
 mod beside;
+pub mod concurrent_writers;
 pub mod definition;
 mod files;
+mod laws;
 pub mod metadata_load;
 pub mod operation;
 pub mod parameters;
+mod random;
 mod sample;
 pub mod sequential_commit;
 mod series;
@@ -14,10 +17,12 @@ mod series;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lakemark_core::clock::Cpu;
 use lakemark_core::store::Provider;
-use lakemark_core::table::{Format, OperationError, Site};
+use lakemark_core::table::{Format, OperationError, Site, Unsupported};
 use lakemark_core::writer::{Scope, Writer};
 use lakemark_results::record::Line;
+use serde_json::Value;
 
 /// Takes a cell's lines, in order.
 pub trait Sink: Send + Sync {
@@ -40,6 +45,10 @@ pub struct Bench {
     pub scope: Arc<Scope>,
     /// Where the lines go.
     pub sink: Arc<dyn Sink>,
+    /// Seed of what the scenario chooses: arrivals, mixes, backoffs.
+    pub seed: u64,
+    /// How much process time computing takes.
+    pub cpu: Cpu,
 }
 
 impl Bench {
@@ -74,6 +83,31 @@ pub enum ScenarioError {
         /// The names that it has.
         known: String,
     },
+    /// A parameter asks for what the format's library does not offer.
+    #[error("{name} has {what}, which {format} does not offer: {why}")]
+    Unsupported {
+        /// The parameter.
+        name: &'static str,
+        /// What it asks for.
+        what: &'static str,
+        /// The format.
+        format: &'static str,
+        /// Why, in the format's words.
+        why: &'static str,
+    },
+    /// A setting of the format that the scenario sets itself.
+    #[error("{setting} is set by {parameter}={value}: give one of them")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The cell cannot go on.
+    #[error("{0}")]
+    Stuck(String),
     /// An operation that everything else depends on failed.
     #[error("cannot {what}: {source}")]
     Operation {
@@ -96,7 +130,7 @@ pub struct ScenarioInfo {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [ScenarioInfo; 2] = [sequential_commit::INFO, metadata_load::INFO];
+pub const SCENARIOS: [ScenarioInfo; 3] = [sequential_commit::INFO, metadata_load::INFO, concurrent_writers::INFO];
 
 /// Names of all scenarios, with commas between them, for messages that say what is allowed.
 pub fn known_names() -> String {
@@ -106,4 +140,35 @@ pub fn known_names() -> String {
 /// The scenario of a name.
 pub fn find(name: &str) -> Option<ScenarioInfo> {
     SCENARIOS.into_iter().find(|scenario| scenario.name == name)
+}
+
+/// Settings of the format that a scenario's parameters stand for.
+///
+/// # Errors
+/// If one of them was given as well.
+pub fn settings(
+    scenario: &str,
+    parameters: &BTreeMap<String, Value>,
+    given: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, ScenarioError> {
+    match scenario {
+        "concurrent-writers" => concurrent_writers::settings(parameters, given),
+        _ => Ok(BTreeMap::new()),
+    }
+}
+
+/// Refuses parameters that ask for what a format's library does not offer.
+///
+/// # Errors
+/// With the format's reason.
+pub fn refuse_unsupported(
+    scenario: &str,
+    parameters: &BTreeMap<String, Value>,
+    format: &'static str,
+    unsupported: &'static [Unsupported],
+) -> Result<(), ScenarioError> {
+    match scenario {
+        "concurrent-writers" => concurrent_writers::refuse_unsupported(parameters, format, unsupported),
+        _ => Ok(()),
+    }
 }

@@ -8,7 +8,7 @@ use lakemark_results::loads::FIRST_READER;
 use lakemark_results::record::{Check, Line, OperationKind};
 use serde_json::Value;
 
-use crate::audit::Ledger;
+use crate::audit::{Effect, Ledger};
 use crate::files::FileMaker;
 use crate::operation::measure;
 use crate::parameters::{Kind, Parameter};
@@ -101,7 +101,7 @@ impl<'a> Series<'a> {
         measured.emit(self.bench.sink.as_ref());
         clock::frozen(|| {
             let paths = added.iter().map(|file| file.path.as_str());
-            self.ledger.append(paths, &measured.record, &measured.attempts);
+            self.ledger.add(Effect::append(paths), &measured.record, &measured.attempts);
             self.written_bytes += written(&measured.requests);
         });
         match measured.result {
@@ -150,6 +150,7 @@ impl<'a> Series<'a> {
         let measured = measure(&site.writer, OperationKind::Audit, sample::version, run).await;
         let (commits, files) = finish(self.bench, "read the table back for the audit", measured)?;
         clock::frozen(|| {
+            self.ledger.add_maintenance(self.table.maintenance());
             let mut audit = self.ledger.audit(&files, &commits);
             audit.checks.extend(other);
             self.bench.sink.emit(&Line::Audit(audit));

@@ -16,57 +16,85 @@ type Publishes = dyn Fn(&str) -> bool + Send + Sync;
 
 /// How keys are named in records: relative to a table, in the words of its format.
 pub struct Scope {
-    /// Key prefix of the table, with its trailing slash.
-    prefix: String,
+    /// What keys in records leave out: the table's prefix, or what the prefixes of several tables have in common.
+    root: String,
+    /// Key prefixes of the tables, each with its trailing slash.
+    tables: Vec<String>,
     classify: Box<Classify>,
     publishes: Box<Publishes>,
     client_retries: u32,
-    /// Attempts of all its writers that succeeded.
-    commits: AtomicU64,
+    /// Attempts of all its writers that succeeded, by table.
+    commits: Vec<AtomicU64>,
 }
 
 impl Scope {
     /// The keys of one table of a format.
     pub fn of_table(format: Arc<dyn Format>, table: &str) -> Arc<Self> {
+        Self::of_tables(format, &[table.to_owned()])
+    }
+
+    /// The keys of several tables of a format, side by side in one folder. Keys in records are relative to the folder,
+    /// those of a single table to the table.
+    pub fn of_tables(format: Arc<dyn Format>, tables: &[String]) -> Arc<Self> {
         let names = format.clone();
+        let root = match tables {
+            [only] => format!("{only}/"),
+            several => several
+                .first()
+                .and_then(|first| first.rsplit_once('/'))
+                .map_or_else(String::new, |(folder, _)| format!("{folder}/")),
+        };
         Arc::new(Self {
+            root,
+            tables: tables.iter().map(|table| format!("{table}/")).collect(),
             client_retries: format.client_retries(),
-            prefix: format!("{table}/"),
             classify: Box::new(move |key| names.classify(key)),
             publishes: Box::new(move |key| format.publishes(key)),
-            commits: AtomicU64::new(0),
+            commits: tables.iter().map(|_| AtomicU64::new(0)).collect(),
         })
     }
 
     /// Keys that no format names: every object is of class `object`, and none publishes.
     pub fn plain() -> Arc<Self> {
         Arc::new(Self {
-            prefix: String::new(),
+            root: String::new(),
+            tables: vec![String::new()],
             classify: Box::new(|_| "object"),
             publishes: Box::new(|_| false),
             client_retries: 10,
-            commits: AtomicU64::new(0),
+            commits: vec![AtomicU64::new(0)],
         })
     }
 
-    /// A key relative to the table; keys outside it stay as they are.
+    /// A key as records have it; keys outside the scope stay as they are.
     pub fn relative<'a>(&self, key: &'a str) -> &'a str {
-        key.strip_prefix(&self.prefix).unwrap_or(key)
+        key.strip_prefix(&self.root).unwrap_or(key)
+    }
+
+    /// A key relative to its table; keys outside all tables stay as they are.
+    fn in_table<'a>(&self, key: &'a str) -> &'a str {
+        self.tables.iter().find_map(|table| key.strip_prefix(table.as_str())).unwrap_or(key)
     }
 
     /// Kind of the object at a key.
     pub fn class(&self, key: &str) -> &'static str {
-        (self.classify)(self.relative(key))
+        (self.classify)(self.in_table(key))
     }
 
     fn publishes(&self, key: &str) -> bool {
-        (self.publishes)(self.relative(key))
+        (self.publishes)(self.in_table(key))
+    }
+
+    /// Commits to a table so far.
+    fn commits(&self, table: usize) -> &AtomicU64 {
+        // Writers name tables of the scope only; another would count with the first.
+        self.commits.get(table).unwrap_or(&self.commits[0])
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Scope").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
@@ -106,7 +134,9 @@ pub struct Writer {
 #[derive(Debug, Default)]
 struct State {
     operation: u64,
-    /// Commits in the scope when the operation started.
+    /// Table of the operation, by its place in the scope.
+    table: usize,
+    /// Commits to that table when the operation started.
     commits_before: u64,
     /// Requests of the operation that belong to an attempt that ended.
     attempted_requests: usize,
@@ -158,7 +188,14 @@ impl Writer {
     /// Starts an operation: from now on it counts the commits of others. Without this it counts them from the end of
     /// the operation before.
     pub fn start_operation(&self) {
-        self.state().commits_before = self.scope.commits.load(Ordering::Relaxed);
+        self.start_operation_on(0);
+    }
+
+    /// Starts an operation on a table, by its place in the scope.
+    pub fn start_operation_on(&self, table: usize) {
+        let mut state = self.state();
+        state.table = table;
+        state.commits_before = self.scope.commits(table).load(Ordering::Relaxed);
     }
 
     /// Ends the operation: takes its log and makes the next operation the current one.
@@ -166,7 +203,7 @@ impl Writer {
         let mut state = self.state();
         state.operation += 1;
         state.attempted_requests = 0;
-        state.commits_before = self.scope.commits.load(Ordering::Relaxed);
+        state.commits_before = self.scope.commits(state.table).load(Ordering::Relaxed);
         std::mem::take(&mut state.log)
     }
 
@@ -225,11 +262,12 @@ impl Writer {
 
     /// Records an attempt that ended, between two moments of process time in nanoseconds.
     pub fn record_attempt(&self, layer: Layer, start_ns: u64, end_ns: u64, outcome: Outcome) {
-        let commits = match outcome {
-            Outcome::Ok => self.scope.commits.fetch_add(1, Ordering::Relaxed),
-            _ => self.scope.commits.load(Ordering::Relaxed),
-        };
         let mut state = self.state();
+        let commits = self.scope.commits(state.table);
+        let commits = match outcome {
+            Outcome::Ok => commits.fetch_add(1, Ordering::Relaxed),
+            _ => commits.load(Ordering::Relaxed),
+        };
         let spent = &state.log.requests[state.attempted_requests.min(state.log.requests.len())..];
         let attempt = Attempt {
             writer: self.id,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use lakemark_results::compare::{self, ComparisonRow, Measured};
+use lakemark_results::concurrency;
 use lakemark_results::loads::Shown;
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
@@ -34,6 +35,9 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
                 output::print(&departure)?;
             }
         }
+        for line in run::laws_across(&folder)? {
+            output::print(&line)?;
+        }
         tell_usage(&cells, &statuses)?;
         output::print(&format!("\nRecords: {}", folder.path().display()))?;
     }
@@ -57,7 +61,7 @@ fn planned(options: &ReproduceOptions) -> Result<(Definition, Study, Vec<Cell>)>
         keep("--stores", &options.stores, &mut grid.stores)?;
         grid.forget_strangers();
         grid.catalogs.extend(options.catalog.clone());
-        if let Some(appends) = &options.appends {
+        if let Some(appends) = options.appends.as_ref().filter(|_| run::has_parameter(grid, "appends")) {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());
             // Chosen for the definition's own number of appends, they would miss the last.
             grid.parameters.retain(|name, _| !["load-at", "sample-at"].contains(&name.as_str()));
@@ -91,7 +95,11 @@ fn print(
 ) -> Result<Vec<ComparisonRow>> {
     let cells = tables::read(folder, statuses)?;
     let measured: Vec<Measured<'_>> = cells.iter().map(Summarized::measured).collect();
-    let rows = compare::rows(study, &measured);
+    let mut rows = compare::rows(study, &measured);
+    rows.extend(concurrency::compare::concurrent_writers(
+        study,
+        &cells.iter().filter_map(Summarized::with_writers).collect::<Vec<_>>(),
+    ));
     let format = options.how.format;
     let comparison = Named::new("comparison", "", Table::of(&rows));
     tables::print(
@@ -104,8 +112,11 @@ fn print(
 /// Where a ratio is not as the definition expects, one line each.
 fn departures(rows: &[ComparisonRow], expected: &[Expected]) -> Vec<String> {
     let departure = |expectation: &Expected| {
-        let Expected { format, store, metric, ratio_min, ratio_max, why } = expectation;
-        let is_meant = |row: &&ComparisonRow| (&row.system, &row.store, &row.metric) == (format, store, metric);
+        let Expected { format, store, metric, ratio_min, ratio_max, why, writers } = expectation;
+        let is_meant = |row: &&ComparisonRow| {
+            (&row.system, &row.store, &row.metric) == (format, store, metric)
+                && (writers.is_none() || *writers == row.writers)
+        };
         let ratio = rows.iter().find(is_meant)?.ratio?;
         (!(*ratio_min..=*ratio_max).contains(&ratio)).then(|| {
             format!("{format} on {store}, {metric}: the ratio {ratio:.2} is outside the expected {ratio_min} to {ratio_max} ({why})")
@@ -148,6 +159,7 @@ mod tests {
             system: "lance".to_owned(),
             catalog: "none".to_owned(),
             store: "s3".to_owned(),
+            writers: None,
             metric: metric.to_owned(),
             unit: "ms".to_owned(),
             published: Some(199.0),
@@ -169,6 +181,7 @@ mod tests {
             format: "lance".to_owned(),
             store: "s3".to_owned(),
             metric: metric.to_owned(),
+            writers: None,
             ratio_min: 0.8,
             ratio_max: 1.2,
             why: "tests".to_owned(),

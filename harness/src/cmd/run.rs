@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use lakemark_results::concurrency::{Concurrency, across};
 use lakemark_results::loads::Shown;
 use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
 use lakemark_results::published::Study;
@@ -26,6 +27,11 @@ pub(crate) fn run(options: &RunOptions) -> Result<Ended> {
     let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
     let study = study.as_deref().map(Study::load).transpose()?;
     print(&folder, &statuses, study.as_ref(), options.how.format)?;
+    if is_for_people(options.how.format) {
+        for line in laws_across(&folder)? {
+            output::print(&line)?;
+        }
+    }
     Ok(Ended::of(cells.iter().map(|cell| statuses.get(&cell.plan.id))))
 }
 
@@ -40,8 +46,11 @@ pub(crate) fn print(
     format: OutputFormat,
 ) -> Result<()> {
     let cells = tables::read(folder, statuses)?;
-    let mut printed =
-        vec![Named::new("cells", "", summary_table(&cells)), tables::loads(&cells, format, Shown::PowersOfTen)];
+    let mut printed = vec![
+        Named::new("cells", "", summary_table(&cells)),
+        tables::writers(&cells),
+        tables::loads(&cells, format, Shown::PowersOfTen),
+    ];
     if study.is_some() || !is_for_people(format) {
         printed.push(tables::projection(&cells, study));
     }
@@ -75,7 +84,7 @@ fn planned(options: &RunOptions) -> Result<(String, Option<String>, Vec<Cell>)> 
             let (name, value) = plan::pair(parameter, "--param", "NAME=VALUE")?;
             grid.parameters.insert(name, value.into());
         }
-        if let Some(appends) = &options.appends {
+        if let Some(appends) = options.appends.as_ref().filter(|_| has_parameter(grid, "appends")) {
             grid.parameters.insert("appends".to_owned(), appends.as_str().into());
         }
         for (format, given) in &settings {
@@ -83,6 +92,12 @@ fn planned(options: &RunOptions) -> Result<(String, Option<String>, Vec<Cell>)> 
         }
     }
     Ok((name, study, plan::cells(&grids, &how)?))
+}
+
+/// Whether the scenario of a grid has a parameter. One that is not known is refused later, with its parameters.
+pub(crate) fn has_parameter(grid: &Grid, name: &str) -> bool {
+    lakemark_scenarios::find(&grid.scenario)
+        .is_none_or(|scenario| scenario.parameters.iter().any(|parameter| parameter.name == name))
 }
 
 fn grid(options: &RunOptions) -> Grid {
@@ -203,7 +218,7 @@ pub(crate) fn plan_table(cells: &[Cell]) -> Table {
     table
 }
 
-/// One row a cell: what it measured and what it used.
+/// One row a cell with a single writer: what it measured and what it used.
 fn summary_table(cells: &[Summarized<'_>]) -> Table {
     let columns = [
         Column::text("cell", "cell"),
@@ -223,16 +238,13 @@ fn summary_table(cells: &[Summarized<'_>]) -> Table {
         Column::number("memory_mib", "memory MiB"),
     ];
     let mut table = Table::new(&columns);
-    for Summarized { plan, status, summary } in cells {
-        let emulated = if plan.is_emulated() { "emulated" } else { "real" };
-        let latency = summary.latency.as_ref();
+    for Summarized { plan, status, summary, .. } in cells.iter().filter(|cell| cell.writers.is_none()) {
+        // With computing, as a reader who times a commit has it.
+        let latency = tables::latency(plan, status, summary);
         let split = summary.split.as_ref();
         let active_bytes = summary.metadata.last().map(|sample| sample.active.bytes as f64);
-        let mib = |bytes: f64| bytes / f64::from(1 << 20);
-        table.push(vec![
-            Field::text(Some(&plan.id)),
-            Field::text(Some(&format!("{} {emulated}", plan.store))),
-            Field::text(Some(if status.is_verified() { "verified" } else { status.state.as_str() })),
+        let mut fields = tables::identity(plan, status);
+        fields.extend([
             Field::Count(summary.appends_ok.0),
             Field::Count(summary.appends_failed.0),
             Field::number(summary.failed_attempt_rate.map(|rate| rate * 100.0)),
@@ -242,12 +254,27 @@ fn summary_table(cells: &[Summarized<'_>]) -> Table {
             Field::number(split.map(|split| split.wait_ms)),
             Field::number(split.map(|split| split.catalog_ms)),
             Field::number(split.map(|split| split.cpu_ms)),
-            Field::number(active_bytes.map(mib)),
+            Field::number(active_bytes.map(tables::mib)),
             Field::number(status.usage.as_ref().map(|usage| usage.real_s)),
-            Field::number(status.usage.as_ref().map(|usage| mib(usage.peak_memory_bytes as f64))),
+            Field::number(status.usage.as_ref().map(|usage| tables::mib(usage.peak_memory_bytes as f64))),
         ]);
+        table.push(fields);
     }
     table
+}
+
+/// How the cells of several writer counts stand to the laws that hold across them, a line each.
+///
+/// # Errors
+/// If records cannot be read back.
+pub(crate) fn laws_across(folder: &RunFolder) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for plan in folder.manifest().cells.iter().filter(|plan| plan.scenario == "concurrent-writers") {
+        if let Some(cell) = Concurrency::read(folder, &plan.id)? {
+            found.push((plan, cell));
+        }
+    }
+    Ok(across::laws(&found.iter().map(|(plan, found)| across::CellOf { plan, found }).collect::<Vec<_>>()))
 }
 
 /// Whether a form of output is for people, who want to be told more than the data.

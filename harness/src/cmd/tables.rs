@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lakemark_results::compare::Measured;
+use lakemark_results::concurrency::{self, Concurrency};
 use lakemark_results::loads::{self, Shown};
 use lakemark_results::manifest::{CellPlan, CellStatus};
 use lakemark_results::projection;
 use lakemark_results::published::Study;
 use lakemark_results::record::OperationKind;
 use lakemark_results::run::RunFolder;
+use lakemark_results::statistics::LatencySummary;
 use lakemark_results::summary::CellSummary;
-use lakemark_results::table::{OutputFormat, Table};
+use lakemark_results::table::{Column, Field, OutputFormat, Table};
 
 use crate::output;
 
@@ -23,12 +25,20 @@ pub(crate) struct Summarized<'a> {
     pub(crate) status: &'a CellStatus,
     /// What its records come to.
     pub(crate) summary: CellSummary,
+    /// What they come to with several writers in a measured time.
+    pub(crate) writers: Option<Concurrency>,
 }
 
 impl Summarized<'_> {
     /// As a comparison takes it.
     pub(crate) fn measured(&self) -> Measured<'_> {
         Measured { plan: self.plan, status: self.status, summary: &self.summary }
+    }
+
+    /// As a comparison of several writers takes it.
+    pub(crate) fn with_writers(&self) -> Option<concurrency::compare::Measured<'_>> {
+        let found = self.writers.as_ref()?;
+        Some(concurrency::compare::Measured { plan: self.plan, status: self.status, found })
     }
 }
 
@@ -42,8 +52,98 @@ pub(crate) fn read<'a>(
 ) -> Result<Vec<Summarized<'a>>> {
     let started = folder.manifest().cells.iter().filter_map(|plan| Some((plan, statuses.get(&plan.id)?)));
     started
-        .map(|(plan, status)| Ok(Summarized { plan, status, summary: CellSummary::read(folder, &plan.id)? }))
+        .map(|(plan, status)| {
+            let (summary, writers) = (CellSummary::read(folder, &plan.id)?, Concurrency::read(folder, &plan.id)?);
+            Ok(Summarized { plan, status, summary, writers })
+        })
         .collect()
+}
+
+/// Latency of a cell's commits, computing included.
+pub(crate) fn latency<'a>(
+    plan: &'a CellPlan,
+    status: &'a CellStatus,
+    summary: &'a CellSummary,
+) -> Option<&'a LatencySummary> {
+    Measured { plan, status, summary }.latency()
+}
+
+/// Bytes in MiB.
+pub(crate) fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
+/// The first fields of a cell's row: its name, its store, its verdict.
+pub(crate) fn identity(plan: &CellPlan, status: &CellStatus) -> Vec<Field> {
+    let emulated = if plan.is_emulated() { "emulated" } else { "real" };
+    vec![
+        Field::text(Some(&plan.id)),
+        Field::text(Some(&format!("{} {emulated}", plan.store))),
+        Field::text(Some(if status.is_verified() { "verified" } else { status.state.as_str() })),
+    ]
+}
+
+/// One row a cell with several writers.
+pub(crate) fn writers(cells: &[Summarized<'_>]) -> Named {
+    let columns = [
+        Column::text("cell", "cell"),
+        Column::text("store", "store"),
+        Column::text("verdict", "verdict"),
+        Column::number("commits", "commits"),
+        Column::number("commits_per_s", "commits/s"),
+        Column::number("failed_operations_percent", "failed operations %"),
+        Column::number("failed_attempts_percent", "failed attempts %"),
+        Column::number("attempts_per_commit", "attempts per commit"),
+        Column::number("behind_mean", "versions behind"),
+        Column::number("p50_ms", "p50 ms"),
+        Column::number("p99_ms", "p99 ms"),
+        Column::number("failed_p50_ms", "failed p50 ms"),
+        Column::number("writer_commits_min", "fewest commits"),
+        Column::number("writer_commits_max", "most commits"),
+        Column::number("starvation_s_max", "starved s"),
+        Column::number("wasted_requests_percent", "wasted requests %"),
+        Column::number("wasted_cost_percent", "wasted cost %"),
+        Column::number("cpu_saturation_percent", "CPU %"),
+        Column::number("real_s", "real s"),
+        Column::number("memory_mib", "memory MiB"),
+        Column::text("notes", "notes"),
+    ];
+    let mut table = Table::new(&columns);
+    for Summarized { plan, status, writers, .. } in cells {
+        let Some(found) = writers else { continue };
+        let percent = |share: Option<f64>| Field::number(share.map(|share| share * 100.0));
+        let mut fields = identity(plan, status);
+        fields.extend([
+            Field::Count(found.commits.0),
+            Field::number(found.commits_per_s),
+            percent(found.failed_operation_rate),
+            percent(found.failed_attempt_rate),
+            Field::number(found.attempts_per_commit),
+            Field::number(found.behind_mean),
+            Field::number(found.commit_latency.map(|commits| commits.p50_ms)),
+            Field::number(found.commit_latency.map(|commits| commits.p99_ms)),
+            Field::number(found.failed_latency.map(|failed| failed.p50_ms)),
+            Field::Count(found.fairness.commits_min),
+            Field::Count(found.fairness.commits_max),
+            Field::number(Some(found.fairness.starvation_s_max)),
+            percent(found.wasted_request_share()),
+            percent(found.wasted_cost_share()),
+            percent(found.window.cpu_saturation),
+            Field::number(status.usage.as_ref().map(|usage| usage.real_s)),
+            Field::number(status.usage.as_ref().map(|usage| mib(usage.peak_memory_bytes as f64))),
+            notes(status),
+        ]);
+        table.push(fields);
+    }
+    Named::new("writers", "Concurrent writers (docs/CONCURRENCY.md):", table)
+}
+
+/// What the audit says beside its verdict.
+fn notes(status: &CellStatus) -> Field {
+    match &status.audit {
+        Some(audit) if !audit.notes.is_empty() => Field::Notes(audit.notes.clone()),
+        _ => Field::Missing,
+    }
 }
 
 /// A table with the name that programs know it by, and what readers see above it.

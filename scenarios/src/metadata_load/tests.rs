@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use lakemark_core::clock::Cpu;
 use lakemark_core::store::{Inspect, ListPage, ListQuery, Object, ObjectInfo, Precondition, Provider, Span, Store};
 use lakemark_core::store::{StoreError, StoreResult, Traits};
 use lakemark_core::table::{Change, DataFile, Format, FormatInfo, OperationError, OperationResult, Table, Unsupported};
@@ -175,6 +176,8 @@ async fn run_on(memory: Memory, given: &[(&str, &str)]) -> (Vec<Operation>, bool
         table: "table".to_owned(),
         scope: Scope::of_table(format, "table"),
         sink: lines.clone(),
+        seed: 0,
+        cpu: Cpu::Free,
     };
     run(&bench, &resolved).await.unwrap();
     let lines = lines.0.lock().unwrap();
