@@ -219,7 +219,9 @@ impl Concurrency {
             return;
         }
         let is_ok = operation.outcome == Outcome::Ok;
-        running.operations.insert((operation.writer, operation.operation), RunningOperation { is_ok, ..RunningOperation::default() });
+        running
+            .operations
+            .insert((operation.writer, operation.operation), RunningOperation { is_ok, ..RunningOperation::default() });
         let end_us = operation.start_us + operation.latency_us;
         let latency_us = end_us.saturating_sub(operation.intended_us.unwrap_or(operation.start_us));
         if is_ok {

@@ -215,7 +215,10 @@ mod tests {
     use crate::record::{Check, Failure};
 
     fn audit(passed: bool) -> Line {
-        Line::Audit(Audit { checks: vec![Check { name: "commits".into(), passed, detail: "3 = 3".into() }], notes: Vec::new() })
+        Line::Audit(Audit {
+            checks: vec![Check { name: "commits".into(), passed, detail: "3 = 3".into() }],
+            notes: Vec::new(),
+        })
     }
 
     #[test]

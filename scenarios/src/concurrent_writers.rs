@@ -184,11 +184,8 @@ pub async fn run(bench: &Bench, parameters: &BTreeMap<String, Value>) -> Result<
 
     let second_ns = |name: &str| (parameters::number(parameters, name) * 1e9) as u64;
     let start_ns = clock::now_ns();
-    let goal = Goal::new(
-        start_ns + second_ns("warm-up-s"),
-        second_ns("duration-s"),
-        parameters::count(parameters, "commits"),
-    );
+    let goal =
+        Goal::new(start_ns + second_ns("warm-up-s"), second_ns("duration-s"), parameters::count(parameters, "commits"));
     let shared = Arc::new(Shared {
         sink: bench.sink.clone(),
         goal,

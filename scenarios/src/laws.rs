@@ -79,7 +79,13 @@ impl Laws {
                     // A kind that an earlier commit did without is not needed. Three digits are enough of a median.
                     let fewest = if self.commits == 0 { u32::MAX } else { 0 };
                     let Ok(latency_us) = Histogram::new(3) else { return };
-                    self.kinds.push(Kind { method: request.method, class: request.class.clone(), latency_us, fewest, now: 0 });
+                    self.kinds.push(Kind {
+                        method: request.method,
+                        class: request.class.clone(),
+                        latency_us,
+                        fewest,
+                        now: 0,
+                    });
                     let Some(kind) = self.kinds.last_mut() else { return };
                     kind
                 }

@@ -237,8 +237,7 @@ pub(crate) fn summary_table(folder: &RunFolder, statuses: &BTreeMap<String, Cell
         let emulated = if plan.is_emulated() { "emulated" } else { "real" };
         let latency = summary.and_then(|summary| summary.latency.as_ref());
         let split = summary.and_then(|summary| summary.split.as_ref());
-        let active_bytes =
-            summary.and_then(|summary| summary.metadata.last()).map(|sample| sample.active.bytes as f64);
+        let active_bytes = summary.and_then(|summary| summary.metadata.last()).map(|sample| sample.active.bytes as f64);
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         let count = |count: Option<u64>| count.map_or(Field::Missing, Field::Count);
         let percent = |share: Option<f64>| Field::number(share.map(|share| share * 100.0));

@@ -18,8 +18,10 @@ impl Cell {
         (plan.format, plan.catalog) = (format.into(), catalog.into());
         let mut status = CellStatus::started("cell-1");
         (status.state, status.reason) = (CellState::Ok, None);
-        status.audit =
-            Some(Audit { checks: vec![Check { name: "commits".into(), passed: true, detail: String::new() }], ..Audit::default() });
+        status.audit = Some(Audit {
+            checks: vec![Check { name: "commits".into(), passed: true, detail: String::new() }],
+            ..Audit::default()
+        });
         let operations = (0..appends).map(|number| {
             let mut operation: Operation = serde_json::from_str(crate::run::tests::OPERATION).unwrap();
             operation.operation = number;

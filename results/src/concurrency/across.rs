@@ -62,9 +62,7 @@ fn of_series_lines(mut cells: Vec<CellOf<'_>>) -> Vec<String> {
     let writers: Vec<String> = cells.iter().map(|cell| cell.found.window.writers.to_string()).collect();
     let ratios: Vec<f64> = cells
         .iter()
-        .filter_map(|cell| {
-            Some((1.0 - cell.found.failed_attempt_rate?) * f64::from(cell.found.window.writers))
-        })
+        .filter_map(|cell| Some((1.0 - cell.found.failed_attempt_rate?) * f64::from(cell.found.window.writers)))
         .collect();
     let goodputs: Vec<f64> = cells.iter().filter_map(|cell| cell.found.commits_per_s).collect();
     let list = |values: &[f64]| values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(", ");

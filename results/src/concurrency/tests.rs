@@ -75,7 +75,12 @@ fn both_layers_are_counted_apart_and_what_lies_outside_is_left_out() {
     let mut early = operation(0, 0, 900_000, Ok);
     early.excluded = true;
     let found = read(
-        vec![early, operation(0, 1, 3_000_000, Ok), operation(0, 2, 8_000_000, Ok), operation(1, 0, 9_000_000, Conflict)],
+        vec![
+            early,
+            operation(0, 1, 3_000_000, Ok),
+            operation(0, 2, 8_000_000, Ok),
+            operation(1, 0, 9_000_000, Conflict),
+        ],
         vec![
             attempt(0, 0, Ok, 1),
             attempt(0, 1, Conflict, 2),

@@ -85,9 +85,7 @@ fn doubled_and_phantom_files_are_found() {
 fn a_version_acknowledged_twice_is_found() {
     let mut ledger = ledger();
     ledger.add(Effect::append(["d"].into_iter()), &operation(2, Outcome::Ok), &[attempt(Outcome::Ok)]);
-    assert!(
-        failed(&ledger.audit(&active(&["a", "b", "d"]), &[1, 2, 3])).contains(&"no version twice, none missing")
-    );
+    assert!(failed(&ledger.audit(&active(&["a", "b", "d"]), &[1, 2, 3])).contains(&"no version twice, none missing"));
 }
 
 #[test]

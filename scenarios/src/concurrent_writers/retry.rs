@@ -46,12 +46,7 @@ impl Policy {
 
     /// Runs one operation to its end. A handle whose last operation failed first looks at the table again, as its program
     /// would before it goes on.
-    pub(super) async fn run(
-        self,
-        handle: &mut Handle,
-        work: &Work,
-        random: &mut ChaCha8Rng,
-    ) -> OperationResult<u64> {
+    pub(super) async fn run(self, handle: &mut Handle, work: &Work, random: &mut ChaCha8Rng) -> OperationResult<u64> {
         if handle.is_stale {
             handle.refresh().await?;
         }
