@@ -1,7 +1,8 @@
 //! What a cell's records come to: commits, attempts, latency and where it went, requests, bytes, metadata.
 //!
 //! Only appends count. A request or an attempt of any other operation (creating the table, a cold open, the audit) is
-//! left out, so that every figure here is of the same operations.
+//! left out, so that every figure here is of the same operations. So is an append outside the measured time, where there
+//! is one: such cells have more figures in [`crate::concurrency`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::iter::Sum;
@@ -181,7 +182,7 @@ impl CellSummary {
         let (mut read_bytes, mut written_bytes) = (0, 0);
         for operation in operations {
             let operation = operation?;
-            if operation.kind != OperationKind::Append {
+            if operation.kind != OperationKind::Append || operation.excluded {
                 continue;
             }
             appends.insert((operation.writer, operation.operation));
