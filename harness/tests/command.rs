@@ -92,7 +92,8 @@ fn a_dry_run_shows_the_cells_and_runs_none() {
 #[test]
 fn data_goes_to_standard_output_in_the_form_asked_for() {
     let out = scratch();
-    let base = ["reproduce", "lance-2026", "--appends", "3", "--stores", "s3", "--formats", formats()[0], "--out"];
+    let base = ["reproduce", "lance-2026", "--scenario", "sequential-commit", "--appends", "3", "--stores", "s3"];
+    let base = [&base[..], &["--formats", formats()[0], "--out"]].concat();
     for form in ["json", "csv", "text"] {
         let folder = out.path().join(form);
         let arguments = [&base[..], &[folder.to_str().unwrap(), "--format", form]].concat();

@@ -1,7 +1,8 @@
 //! What a cell's records come to: commits, attempts, latency and where it went, requests, bytes, metadata.
 //!
 //! Only appends count in the figures of commits. A request or an attempt of any other operation (creating the table, a
-//! cold open, the audit) is left out, so that every such figure is of the same operations. Loads are summed up apart.
+//! cold open, the audit) is left out, so that every such figure is of the same operations; so is an append outside the
+//! measured time, where there is one (such cells have more figures in [`crate::concurrency`]). Loads are summed up apart.
 
 use std::collections::{BTreeMap, HashSet};
 use std::iter::Sum;
@@ -187,7 +188,7 @@ impl CellSummary {
         for operation in operations {
             let operation = operation?;
             loads.operation(&operation);
-            if operation.kind != OperationKind::Append {
+            if operation.kind != OperationKind::Append || operation.excluded {
                 continue;
             }
             appends.insert((operation.writer, operation.operation));

@@ -72,12 +72,17 @@ fn formats(with_settings: bool) -> Table {
             for setting in info.settings {
                 table.push(vec![text(info.name), text(setting.name), text(setting.default), text(setting.help)]);
             }
+            for missing in info.unsupported {
+                table.push(vec![text(info.name), text(missing.what), text("not offered"), text(missing.why)]);
+            }
         }
         return table;
     }
-    let mut table = Table::new(&["format", "library", "catalogs"].map(named));
+    let mut table = Table::new(&["format", "library", "catalogs", "not offered"].map(named));
     for info in registry::infos() {
-        table.push(vec![text(info.name), text(&info.library), text(&info.catalogs.join(", "))]);
+        let missing: Vec<&str> = info.unsupported.iter().map(|missing| missing.what).collect();
+        let missing = if missing.is_empty() { Field::Missing } else { Field::Text(missing.join(", ")) };
+        table.push(vec![text(info.name), text(&info.library), text(&info.catalogs.join(", ")), missing]);
     }
     table
 }
