@@ -91,8 +91,10 @@ pub struct Counts {
     pub aborted_conflict: u64,
     /// Neither committed nor given up when the run ended; 0 with `drain`.
     pub in_flight: u64,
-    /// Attempts at the publish primitive whose answer came before the run's end, those of unfinished transactions included.
+    /// Attempts that reached the publish primitive before the run's end, those of unfinished transactions included.
     pub attempts: u64,
+    /// Of those, won. All others are in one of the three classes below.
+    pub published: u64,
     /// Of those, lost although nobody else had committed to the own table.
     pub failed_catalog_conflict: u64,
     /// Of those, lost to a commit to the own table.
