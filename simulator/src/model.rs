@@ -12,6 +12,7 @@ use crate::rules::{History, Instant, RuntimeScale};
 
 mod arrivals;
 mod engine;
+mod normal;
 mod plan;
 mod queue;
 mod recorder;
@@ -74,7 +75,7 @@ impl Model {
         cell.validate()?;
         let protocol = cell.resolved_protocol()?;
         let retry = cell.resolved_retry()?;
-        let planner = Planner { cell, laws: StoreLaws::new(&cell.resolved_profile()?, &cell.laws) };
+        let planner = Planner::new(cell, StoreLaws::new(&cell.resolved_profile()?, &cell.laws));
         let rules = &cell.rules;
         let refresh_first = protocol.refresh_first_attempt || rules.refresh_before_first_attempt;
         let (publish, publish_ns_per_version, publish_bytes) = match &protocol.publish {

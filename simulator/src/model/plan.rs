@@ -1,5 +1,7 @@
 //! What does a phase of an attempt cost? Steps made ready: their waits summed, since nothing shared is touched in between.
 
+use std::cell::RefCell;
+
 use super::sampler::Sampler;
 use super::streams::Stream;
 use crate::cell::{Catalog, Cell};
@@ -74,9 +76,14 @@ impl Plan {
 pub(super) struct Planner<'a> {
     pub(super) cell: &'a Cell,
     pub(super) laws: StoreLaws,
+    known: RefCell<Vec<((Operation, u64, f64), Sampler)>>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    pub(super) fn new(cell: &'a Cell, laws: StoreLaws) -> Self {
+        Self { cell, laws, known: RefCell::default() }
+    }
+
     pub(super) fn plan(&self, steps: &[Step]) -> Plan {
         let mut plan = Plan::default();
         for step in steps {
@@ -107,8 +114,17 @@ impl Planner<'_> {
         plan
     }
 
-    /// One request.
+    /// One request. Requests that are alike share their table, and so its place in the processor's cache.
     pub(super) fn request(&self, operation: Operation, bytes: u64, keys: f64) -> Sampler {
+        let known = self.known.borrow().iter().find(|known| known.0 == (operation, bytes, keys)).map(|known| known.1.clone());
+        known.unwrap_or_else(|| {
+            let sampler = self.new_request(operation, bytes, keys);
+            self.known.borrow_mut().push(((operation, bytes, keys), sampler.clone()));
+            sampler
+        })
+    }
+
+    fn new_request(&self, operation: Operation, bytes: u64, keys: f64) -> Sampler {
         let transfer = self.cell.rules.transfer;
         match (operation, &self.cell.catalog) {
             (Operation::Work, _) => Sampler::constant(0.0),

@@ -9,8 +9,11 @@ use super::transaction::Transaction;
 
 /// Nanoseconds of a slot as a power of two: 16.8 ms.
 const SLOT_BITS: u32 = 24;
-/// Slots of the wheel: 68 s a turn. Events further ahead wait in their slot for a later turn.
-const SLOTS: usize = 4_096;
+/// Slots of the wheel as a power of two: 17 s a turn.
+const TURN_BITS: u32 = 10;
+const SLOTS: usize = 1 << TURN_BITS;
+/// Turns ahead, each with a list of its own: 73 minutes. Events further ahead wait in theirs for a later round.
+const TURNS: usize = 256;
 /// End of a list.
 const NONE: u32 = u32::MAX;
 const ARITY: usize = 4;
@@ -43,6 +46,8 @@ pub(super) struct Queue {
     /// Time, kind and transaction of the events of the current slot.
     heap: Vec<u128>,
     heads: Box<[u32]>,
+    /// Lists of later turns.
+    later: Box<[u32]>,
     /// Number of the current slot since the start.
     slot: u64,
     /// Events in the lists.
@@ -51,7 +56,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { heap: Vec::with_capacity(256), heads: vec![NONE; SLOTS].into(), slot: 0, listed: 0 }
+        Self { heap: Vec::with_capacity(256), heads: vec![NONE; SLOTS].into(), later: vec![NONE; TURNS].into(), slot: 0, listed: 0 }
     }
 
     /// Adds the event of a transaction, which has no other.
@@ -61,12 +66,14 @@ impl Queue {
         if slot <= self.slot {
             return self.push_heap(key(time_ns, kind as u32, index));
         }
-        let head = &mut self.heads[slot as usize % SLOTS];
         let transaction = &mut transactions[index as usize];
         transaction.event_ns = time_ns;
         transaction.event = kind as u8;
-        transaction.next = *head;
-        *head = index;
+        let head = match slot >> TURN_BITS == self.slot >> TURN_BITS {
+            true => &mut self.heads[slot as usize % SLOTS],
+            false => &mut self.later[(slot >> TURN_BITS) as usize % TURNS],
+        };
+        transaction.next = std::mem::replace(head, index);
         self.listed += 1;
     }
 
@@ -90,19 +97,32 @@ impl Queue {
     /// Goes on to the next slot.
     pub(super) fn advance(&mut self, transactions: &mut [Transaction]) {
         self.slot += 1;
-        let place = self.slot as usize % SLOTS;
-        let mut index = std::mem::replace(&mut self.heads[place], NONE);
+        if self.slot as usize % SLOTS == 0 {
+            self.turn(transactions);
+        }
+        let mut index = std::mem::replace(&mut self.heads[self.slot as usize % SLOTS], NONE);
+        while index != NONE {
+            let transaction = &transactions[index as usize];
+            let key = key(transaction.event_ns, u32::from(transaction.event), index);
+            index = transaction.next;
+            self.listed -= 1;
+            self.push_heap(key);
+        }
+    }
+
+    /// Spreads the events of the turn that begins over its slots.
+    fn turn(&mut self, transactions: &mut [Transaction]) {
+        let turn = self.slot >> TURN_BITS;
+        let mut index = std::mem::replace(&mut self.later[turn as usize % TURNS], NONE);
         while index != NONE {
             let transaction = &mut transactions[index as usize];
+            let slot = transaction.event_ns >> SLOT_BITS;
+            let head = match slot >> TURN_BITS == turn {
+                true => &mut self.heads[slot as usize % SLOTS],
+                false => &mut self.later[turn as usize % TURNS],
+            };
             let next = transaction.next;
-            if transaction.event_ns >> SLOT_BITS == self.slot {
-                let key = key(transaction.event_ns, u32::from(transaction.event), index);
-                self.listed -= 1;
-                self.push_heap(key);
-            } else {
-                transaction.next = self.heads[place];
-                self.heads[place] = index;
-            }
+            transaction.next = std::mem::replace(head, index);
             index = next;
         }
     }
