@@ -116,7 +116,8 @@ impl<'a> Planner<'a> {
 
     /// One request. Requests that are alike share their table, and so its place in the processor's cache.
     pub(super) fn request(&self, operation: Operation, bytes: u64, keys: f64) -> Sampler {
-        let known = self.known.borrow().iter().find(|known| known.0 == (operation, bytes, keys)).map(|known| known.1.clone());
+        let known =
+            self.known.borrow().iter().find(|known| known.0 == (operation, bytes, keys)).map(|known| known.1.clone());
         known.unwrap_or_else(|| {
             let sampler = self.new_request(operation, bytes, keys);
             self.known.borrow_mut().push(((operation, bytes, keys), sampler.clone()));
