@@ -121,7 +121,7 @@ impl Format for Lance {
             Operation::Overwrite { fragments: Vec::new(), schema, config_upsert_values, initial_bases: None };
         let uri = uri(&site.table)?;
         CommitBuilder::new(uri.as_str())
-            .with_session(session(site.store.clone(), options.version_hint))
+            .with_session(session(site.store.clone(), &options))
             .use_stable_row_ids(options.stable_row_ids)
             // Without retries an overwrite is strict: it fails where the table exists already.
             .with_max_retries(0)
@@ -133,7 +133,7 @@ impl Format for Lance {
 
     async fn open(&self, site: &Site) -> OperationResult<Box<dyn Table>> {
         let options = options(site)?;
-        let session = session(site.store.clone(), options.version_hint);
+        let session = session(site.store.clone(), &options);
         Ok(Box::new(Handle::open(session, options, site.clone()).await?))
     }
 

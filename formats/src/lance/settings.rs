@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::time::Duration;
 
+use ::lance::session::CacheSpec;
 use lakemark_core::table::Setting;
 
 use crate::settings::Settings;
@@ -23,6 +24,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting { name: "stable-row-ids", default: "false", help: "create the table with stable row ids: true or false" },
     Setting { name: "statistics", default: "none", help: "none: a Lance manifest holds no column statistics" },
+    Setting {
+        name: "metadata-cache-mib",
+        default: "16",
+        help: "size of each process' cache of manifests in MiB: a whole number from 1, or library; the library's is 1024, \
+               which two hundred writers in one process fill with some 50 MiB each",
+    },
     Setting {
         name: "version-hint",
         default: "auto",
@@ -56,6 +63,8 @@ pub(super) struct Options {
     pub(super) retry_timeout: Duration,
     pub(super) stable_row_ids: bool,
     pub(super) version_hint: VersionHint,
+    /// None: the library's.
+    pub(super) metadata_cache_mib: Option<usize>,
     /// Versions between cleanups.
     pub(super) cleanup: Option<u64>,
 }
@@ -78,8 +87,14 @@ impl Options {
             })?,
             stable_row_ids: settings.flag("stable-row-ids")?,
             version_hint: settings.one_of("version-hint", &hints)?,
+            metadata_cache_mib: settings.number_or("metadata-cache-mib", "library", 1)?,
             cleanup: settings.number_or("cleanup", "off", 1)?,
         })
+    }
+
+    /// Size of the cache that holds manifests.
+    pub(super) fn metadata_cache(&self) -> CacheSpec {
+        self.metadata_cache_mib.map_or(CacheSpec::Default, |mib| CacheSpec::Size(mib.saturating_mul(1 << 20)))
     }
 
     /// Checks that the version hint is what the settings say, where the environment has a part in it.
@@ -128,6 +143,9 @@ mod tests {
         assert!(!options.stable_row_ids);
         assert_eq!(options.version_hint, VersionHint::Auto);
         assert_eq!(options.cleanup, None);
+        // The one that is not: many writers share a process here.
+        assert_eq!(options.metadata_cache_mib, Some(16));
+        assert_eq!(resolve(&[("metadata-cache-mib", "library")]).unwrap().metadata_cache_mib, None);
     }
 
     #[test]
@@ -139,6 +157,7 @@ mod tests {
             ("stable-row-ids", "yes", "true or false"),
             ("statistics", "minmax", "none"),
             ("version-hint", "true", "auto or on or off"),
+            ("metadata-cache-mib", "0", "library or a whole number from 1"),
             ("cleanup", "0", "off or a whole number from 1"),
         ] {
             assert_eq!(resolve(&[(name, value)]), Err(format!("{name} is `{value}`; it must be {allowed}")));

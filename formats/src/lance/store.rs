@@ -15,7 +15,7 @@ use lance_io::object_store::{
 use object_store_014::DynObjectStore;
 use url::Url;
 
-use super::settings::VersionHint;
+use super::settings::{Options, VersionHint};
 
 /// Scheme under which the library finds the store. It decides the commit handler: a conditional PUT of the manifest,
 /// as on S3, GCS and Azure.
@@ -30,13 +30,13 @@ pub(super) fn uri(table: &str) -> OperationResult<Url> {
     Ok(uri)
 }
 
-/// What a new process has: empty caches of the library's default sizes, and a client of the store.
-pub(super) fn session(store: Arc<dyn Store>, hint: VersionHint) -> Arc<Session> {
+/// What a new process has: empty caches, and a client of the store.
+pub(super) fn session(store: Arc<dyn Store>, options: &Options) -> Arc<Session> {
     let registry = ObjectStoreRegistry::empty();
     // The library writes and reads its version hint where listings have no order, and nowhere else.
-    let ordered_list = store.traits().ordered_list && hint != VersionHint::On;
+    let ordered_list = store.traits().ordered_list && options.version_hint != VersionHint::On;
     registry.insert(SCHEME, Arc::new(StoreProvider { store, ordered_list }));
-    Arc::new(Session::with_cache_backends(CacheSpec::Default, CacheSpec::Default, Arc::new(registry)))
+    Arc::new(Session::with_cache_backends(CacheSpec::Default, options.metadata_cache(), Arc::new(registry)))
 }
 
 /// Gives the library the harness' store in the place of its own S3 client, below the layers that it puts around that.
