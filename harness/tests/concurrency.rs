@@ -106,11 +106,12 @@ fn what_a_library_does_not_offer_is_refused_with_its_reason() {
     }
 }
 
-/// Lance draws its backoff from the process' own random numbers, so that it is left out.
+/// Delta alone: Lance draws its backoff from the process' own random numbers, and the end of Iceberg's falls on a tick of
+/// its runtime's timer, which is counted in whole milliseconds from the runtime's making.
 #[test]
 fn the_same_seed_gives_the_same_attempts() {
     let out = scratch();
-    for format in formats().into_iter().filter(|format| *format != "lance") {
+    for format in formats().into_iter().filter(|format| *format == "delta") {
         let of = |name: &str| {
             let folder = smoke(&format!("{format}-{name}"), &out, format, &["--seed", "7"]);
             let mut all: Vec<_> =
