@@ -76,3 +76,46 @@ fn a_catalog_in_the_process_that_sleeps_does_not_stop_the_clock() {
     drop(hold);
     assert!(clock::now_ns() - begun_ns >= 10_000_000);
 }
+
+/// Threads hand a token round, each asleep but the one that has it, while another wait is outstanding: at no moment may the
+/// clock take the process for idle, however briefly a woken thread has not run yet.
+#[test]
+fn a_token_handed_round_among_sleeping_threads_takes_no_process_time() {
+    const THREADS: usize = 60;
+    const ROUNDS: usize = 60;
+    let _guard = switched_on();
+    let begun_ns = clock::now_ns();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let other = runtime.spawn(clock::sleep(Duration::from_secs(1)));
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| std::sync::mpsc::channel::<usize>()).unzip();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let threads: Vec<_> = receivers
+        .into_iter()
+        .enumerate()
+        .map(|(number, receiver)| {
+            let next = senders[(number + 1) % THREADS].clone();
+            let done = done.clone();
+            std::thread::spawn(move || {
+                while let Ok(hops) = receiver.recv() {
+                    if hops == 0 {
+                        let _ = done.send(clock::now_ns());
+                    } else if next.send(hops - 1).is_err() {
+                        return;
+                    }
+                }
+            })
+        })
+        .collect();
+    // One after the other, so that all sleep when the token comes, and the clock has seen them asleep.
+    for _ in 0..ROUNDS {
+        senders[0].send(THREADS * 3).expect("the first thread lives");
+        assert_eq!(is_done.recv().expect("the token comes back"), begun_ns, "the clock moved while a thread was awake");
+        std::thread::yield_now();
+    }
+    runtime.block_on(other).expect("the wait ends");
+    assert_eq!(clock::now_ns(), begun_ns + 1_000_000_000);
+    // Every sender is gone once the threads that hold the others end: the first to fail ends the chain.
+    drop(senders);
+    drop(threads);
+}

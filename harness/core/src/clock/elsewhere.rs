@@ -28,7 +28,11 @@ pub(super) fn own_cpu_clock() -> Option<libc::clockid_t> {
 
 pub(super) fn ring(_: i32) {}
 
-pub(super) fn wake_futex(_: usize, _: bool) {}
+pub(super) fn wake_futex(_: usize, _: bool) -> u64 {
+    0
+}
+
+pub(super) fn count_woken(_: u64) {}
 
 #[expect(dead_code, reason = "the skipping clock's, which does not run here")]
 pub(super) fn real_sleep(duration: Duration) {

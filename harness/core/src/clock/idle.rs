@@ -12,10 +12,20 @@
 //! and its count changed, or it waits for a CPU: the third look tells. A thread that ran *during* the
 //! second look, before it was looked at, may have woken one that was looked at earlier: that one, too, has run or is
 //! about to at the third look.
+//!
+//! With hundreds of threads that wait for work, the looks cost more than what they decide. A thread that a proof has
+//! found asleep in a wait for a futex, and that has not left that wait since, is passed over as long as every thread
+//! that a futex woke has returned from its wait: nothing else could have woken it. The counts of both are compared
+//! before the first look and after the last. A thread counts the wakes it makes before it can sleep, and its return
+//! after it has left its wait, so that a thread that was woken and has not run yet, or has run and sleeps again, is
+//! never passed over: the counts differ, or the wait is another. Where the counts do not balance every thread is looked
+//! at, and what is left over then, with all asleep, is the new balance.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+
+use super::sys;
 
 const THREADS: &str = "/proc/self/task";
 
@@ -28,6 +38,8 @@ pub(super) struct Watch {
     links: u64,
     /// Thread that was busy at the last look: the one to ask first.
     last_busy: Option<i32>,
+    /// Wakes that stay outstanding while all threads sleep.
+    balance: u64,
 }
 
 #[derive(Debug)]
@@ -37,6 +49,14 @@ struct Thread {
     wchan: File,
     /// Times that it was put on a CPU, at the first look.
     scheduled: Option<u64>,
+    /// Its place in the register of waits, once it has one.
+    place: Option<&'static sys::Place>,
+    /// Wait for a futex that it was in before the first look.
+    wait: Option<u64>,
+    /// Wait in which a proof has found it asleep.
+    asleep_in: Option<u64>,
+    /// Whether it is passed over.
+    is_passed_over: bool,
 }
 
 impl Thread {
@@ -45,7 +65,22 @@ impl Thread {
         let stat = File::open(format!("{folder}/stat")).ok()?;
         let schedstat = File::open(format!("{folder}/schedstat")).ok()?;
         let wchan = File::open(format!("{folder}/wchan")).ok()?;
-        Some(Self { stat, schedstat, wchan, scheduled: None })
+        Some(Self {
+            stat,
+            schedstat,
+            wchan,
+            scheduled: None,
+            place: None,
+            wait: None,
+            asleep_in: None,
+            is_passed_over: false,
+        })
+    }
+
+    /// Which wait for a futex it is in, by the register.
+    fn wait(&mut self, number: i32) -> Option<u64> {
+        self.place = self.place.or_else(|| sys::Place::of(number));
+        self.place?.wait_of(number)
     }
 
     /// Where it sleeps; none if it is on a CPU or in a queue for one.
@@ -120,7 +155,7 @@ impl Place {
 impl Watch {
     /// A watch for the calling thread, which does not count as busy.
     pub(super) fn new(own_thread: i32) -> Self {
-        Self { own_thread, threads: BTreeMap::new(), links: 0, last_busy: None }
+        Self { own_thread, threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
     }
 
     /// Whether this system tells what is needed.
@@ -153,19 +188,35 @@ impl Watch {
             self.last_busy = Some(busy);
             return false;
         }
-        self.count()
+        let wakes = sys::Wakes::now();
+        let is_balanced = wakes.outstanding() == self.balance;
+        let is_idle = self.count(is_balanced)
             && self.all(Thread::is_off_cpu)
             && self.all(|thread| thread.scheduled() == thread.scheduled && thread.sleeps())
             && self.knows_all()
+            && sys::Wakes::now() == wakes;
+        if is_idle {
+            self.balance = wakes.outstanding();
+            for (number, thread) in self.threads.iter_mut().filter(|(_, thread)| !thread.is_passed_over) {
+                let wait = thread.wait;
+                thread.asleep_in = thread.wait(*number).filter(|now| Some(*now) == wait);
+            }
+        }
+        is_idle
     }
 
     /// First look: which threads there are, and how often each was put on a CPU.
-    fn count(&mut self) -> bool {
+    fn count(&mut self, is_balanced: bool) -> bool {
         let Some(links) = links() else { return false };
         if links != self.links && !self.find_threads(links) {
             return false;
         }
-        for thread in self.threads.values_mut() {
+        for (number, thread) in &mut self.threads {
+            thread.wait = thread.wait(*number);
+            thread.is_passed_over = is_balanced && thread.wait.is_some() && thread.wait == thread.asleep_in;
+            if thread.is_passed_over {
+                continue;
+            }
             thread.scheduled = thread.scheduled();
             if thread.scheduled.is_none() {
                 // It has ended. Another may have been born in its place.
@@ -192,7 +243,8 @@ impl Watch {
     }
 
     fn all(&mut self, holds: impl Fn(&Thread) -> bool) -> bool {
-        self.last_busy = self.threads.iter().find(|(_, thread)| !holds(thread)).map(|(number, _)| *number);
+        let busy = self.threads.iter().find(|(_, thread)| !thread.is_passed_over && !holds(thread));
+        self.last_busy = busy.map(|(number, _)| *number);
         self.last_busy.is_none()
     }
 

@@ -123,7 +123,7 @@ pub(super) fn wake_due(now_ns: u64) -> bool {
         for key in due {
             any = true;
             match heap.entries.get(&key) {
-                Some(Wake::Futex { address, private }) => sys::wake_futex(*address, *private),
+                Some(Wake::Futex { address, private }) => sys::count_woken(sys::wake_futex(*address, *private)),
                 Some(Wake::Alarm(alarm)) => {
                     sys::ring(*alarm);
                     heap.entries.remove(&key);

@@ -30,7 +30,7 @@ use std::time::Duration;
 use libc::{clockid_t, epoll_event, timespec};
 
 use self::blocked::Blocking;
-pub(super) use self::blocked::{await_idle, be_the_clock};
+pub(super) use self::blocked::{Place, Wakes, await_idle, be_the_clock, count_woken};
 use super::{time, waits};
 
 /// Whether time is process time in this process.
@@ -215,12 +215,13 @@ pub(super) fn ring(alarm: c_int) {
     unsafe { libc::write(alarm, (&raw const one).cast(), 8) };
 }
 
-/// Wakes every thread that waits on a futex. A thread woken for nothing looks at its condition again, as users of
+/// Wakes every thread that waits on a futex; gives how many there were. A thread woken for nothing looks at its condition again, as users of
 /// futexes must.
-pub(super) fn wake_futex(address: usize, private: bool) {
+pub(super) fn wake_futex(address: usize, private: bool) -> u64 {
     let operation = libc::FUTEX_WAKE | if private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // SAFETY: FUTEX_WAKE does not touch the memory at the address; one that is no longer mapped gives EFAULT.
-    unsafe { real_syscall()(libc::SYS_futex, address, c_long::from(operation), c_long::from(c_int::MAX)) };
+    let woken = unsafe { real_syscall()(libc::SYS_futex, address, c_long::from(operation), c_long::from(c_int::MAX)) };
+    u64::try_from(woken).unwrap_or(0)
 }
 
 /// Waits in real time while the word holds `seen`, for `duration` at most. It may end early: its user looks again.

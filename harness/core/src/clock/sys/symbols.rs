@@ -4,8 +4,9 @@ use std::os::raw::{c_int, c_long, c_void};
 
 use libc::{clockid_t, epoll_event, timespec};
 
+use super::blocked::{Blocking, count_returned, count_woken};
 use super::{
-    Blocking, CLOCK_NANOSLEEP, ClockNanosleep, EPOLL_WAIT, EpollWait, NANOSLEEP, Nanosleep, active, block, block_until,
+    CLOCK_NANOSLEEP, ClockNanosleep, EPOLL_WAIT, EpollWait, NANOSLEEP, Nanosleep, active, block, block_until,
     real_clock_gettime, real_syscall, set_errno, time, to_ns, to_timespec, waits, with_alarm,
 };
 
@@ -155,12 +156,22 @@ pub(super) unsafe extern "C" fn syscall(
     // The operation is a 32-bit argument: the upper half of the register is not defined.
     let operation = b as c_int;
     let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    if matches!(command, libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) {
+        let woken = real(d);
+        count_woken(u64::try_from(woken).unwrap_or(0));
+        return woken;
+    }
     if !matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) {
         return real(d);
     }
     if d == 0 {
-        let _blocking = Blocking::new();
-        return real(d);
+        let blocking = Blocking::in_futex();
+        let result = real(d);
+        drop(blocking);
+        if result == 0 {
+            count_returned();
+        }
+        return result;
     }
     // SAFETY: for a wait the fourth argument is a pointer to a timespec, and it is not null.
     let asked = || to_ns(unsafe { &*(d as *const timespec) });
@@ -176,9 +187,12 @@ pub(super) unsafe extern "C" fn syscall(
     let wait = waits::Blocked::futex(deadline_ns, a as usize, operation & libc::FUTEX_PRIVATE_FLAG != 0);
     // Without an end in real time: the clock's thread wakes the futex at the deadline, again and again until this
     // thread has noted it, so that a wake before the kernel's wait began is not lost.
-    let blocking = Blocking::new();
+    let blocking = Blocking::in_futex();
     let result = real(0);
     drop(blocking);
+    if result == 0 {
+        count_returned();
+    }
     // Whatever the clock's thread does to end the wait, errno is the system call's.
     // SAFETY: the pointer is to the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
