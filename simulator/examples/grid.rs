@@ -60,7 +60,10 @@ fn main() {
         let over = z.iter().filter(|z| z.abs() > 3.0).count();
         (all, beyond) = (all + n, beyond + over);
         let (mean, sd) = common::mean_sd(z).unwrap();
-        println!("{column:24} n {n:5}  |z| > 3: {over:4} ({:.2} %)  z mean {mean:+.3} sd {sd:.3}", over as f64 / n as f64 * 100.0);
+        println!(
+            "{column:24} n {n:5}  |z| > 3: {over:4} ({:.2} %)  z mean {mean:+.3} sd {sd:.3}",
+            over as f64 / n as f64 * 100.0
+        );
     }
     println!("all: {all} values, {beyond} beyond 3 standard errors ({:.2} %)", beyond as f64 / all as f64 * 100.0);
     worst.sort_by(|a, b| b.1.z.abs().total_cmp(&a.1.z.abs()));

@@ -123,7 +123,7 @@ impl Model {
             before_refresh: planner.plan(&protocol.before_refresh),
             after_failed_refresh: match rules.extra_table_metadata_read {
                 true => planner.plan(&protocol.after_failed_refresh),
-                false => Plan::default(),
+                false => Plan::nothing(),
             },
             attempts: [&protocol.first, &protocol.after_catalog_conflict, &protocol.after_table_conflict].map(
                 |steps| {

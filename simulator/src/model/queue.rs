@@ -56,7 +56,13 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { heap: Vec::with_capacity(256), heads: vec![NONE; SLOTS].into(), later: vec![NONE; TURNS].into(), slot: 0, listed: 0 }
+        Self {
+            heap: Vec::with_capacity(256),
+            heads: vec![NONE; SLOTS].into(),
+            later: vec![NONE; TURNS].into(),
+            slot: 0,
+            listed: 0,
+        }
     }
 
     /// Adds the event of a transaction, which has no other.

@@ -38,7 +38,7 @@ impl Stream {
     /// Uniform in (0, 1], in steps of 2^-53.
     #[inline(always)]
     pub(super) fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+        ((self.next() >> 11) + 1) as i64 as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Uniform in 0..n. The bias is n / 2^64.
@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn neighbouring_streams_are_independent_and_normal() {
         let n = 200_000;
-        let z: Vec<f64> = (0..n).map(|i| normal::quantile(Stream::new(9, Purpose::Transaction, i).unit() - 1e-17)).collect();
+        let z: Vec<f64> =
+            (0..n).map(|i| normal::quantile(Stream::new(9, Purpose::Transaction, i).unit() - 1e-17)).collect();
         let mean = z.iter().sum::<f64>() / n as f64;
         let variance = z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n as f64;
         let lag = z.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / n as f64;

@@ -49,8 +49,7 @@ pub fn lines(text: &str) -> Vec<Line> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let line = |record: csv::StringRecord| {
-        let columns: BTreeMap<String, String> =
-            header.iter().cloned().zip(record.iter().map(str::to_owned)).collect();
+        let columns: BTreeMap<String, String> = header.iter().cloned().zip(record.iter().map(str::to_owned)).collect();
         let number = |name: &str| columns[name].parse::<f64>().unwrap();
         let key = (
             columns["experiment"].clone(),

@@ -22,7 +22,11 @@ fn distance(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     b.sort_by(f64::total_cmp);
     let (mut i, mut j, mut worst) = (0, 0, 0.0f64);
     while i < a.len() && j < b.len() {
-        if a[i] <= b[j] { i += 1 } else { j += 1 }
+        if a[i] <= b[j] {
+            i += 1
+        } else {
+            j += 1
+        }
         worst = worst.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
     }
     worst
@@ -34,9 +38,8 @@ fn table_follows_the_law() {
     for law in laws() {
         let Law::LogNormal { median_ms, sigma, floor_ms } = law else { unreachable!() };
         let mut stream = Stream::new(3, Purpose::Arrivals, 1);
-        let exact = (0..n)
-            .map(|_| (median_ms * (sigma * normal::quantile(stream.unit())).exp()).max(floor_ms))
-            .collect();
+        let exact =
+            (0..n).map(|_| (median_ms * (sigma * normal::quantile(stream.unit())).exp()).max(floor_ms)).collect();
         // 99.9 % of distances of two samples of one distribution are below 1.95 × sqrt(2 / n).
         let found = distance(draws(&Sampler::law(&law), n, 1), exact);
         assert!(found < 1.95 * (2.0 / n as f64).sqrt(), "{law:?}: {found}");
