@@ -1,7 +1,13 @@
 //! Runs one cell of endive-2026 and prints its metrics and its speed.
 //!
 //! ```sh
-//! cargo run --release -p lakemark-simulator --example cell -- exp1 20 [SEEDS]
+//! cargo run --release -p lakemark-simulator --example cell -- exp1 20 [SEEDS [NTH]]
+//! ```
+//!
+//! `NTH`, from 0, is which of the experiment's cells of that scale.
+//!
+//! ```sh
+//! cargo run --release -p lakemark-simulator --example cell -- exp4c 20 5 51
 //! ```
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::disallowed_methods, missing_docs)]
 
@@ -12,8 +18,10 @@ fn main() {
     let seeds: u64 = args.get(2).map_or(1, |seeds| seeds.parse().expect("a number of seeds"));
     let study = studies::endive_2026()
         .into_iter()
-        .find(|cell| cell.experiment == args[0] && cell.scale_ms == args[1].parse::<f64>().expect("a scale"))
+        .filter(|cell| cell.experiment == args[0] && cell.scale_ms == args[1].parse::<f64>().expect("a scale"))
+        .nth(args.get(3).map_or(0, |nth| nth.parse().expect("a number")))
         .expect("a cell of the study");
+    println!("{study:?}");
     let model = Model::new(&study.cell).expect("a valid cell");
     for seed in 1..=seeds {
         let begin = std::time::Instant::now();
