@@ -73,6 +73,8 @@ impl Model {
     /// As [`Cell::validate`].
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
         cell.validate()?;
+        // What is in files is read once, here.
+        let cell = &Cell { arrivals: cell.arrivals.resolved()?, ..cell.clone() };
         let protocol = cell.resolved_protocol()?;
         let retry = cell.resolved_retry()?;
         let planner = Planner::new(cell, StoreLaws::new(&cell.resolved_profile()?, &cell.laws));

@@ -30,7 +30,7 @@ pub(super) struct Transaction {
     pub(super) submit_ns: u64,
     /// Start of the commit: end of the runtime.
     pub(super) commit_ns: u64,
-    /// How long the first attempt took.
+    /// When the first attempt began, after its refresh; once it has failed, how long it took.
     pub(super) first_attempt_ns: u64,
     /// Own table's version at the snapshot, at submission, and the catalog's sequence number at the snapshot. Kept only
     /// for transactions whose work depends on them.

@@ -127,6 +127,9 @@ impl Run<'_> {
     pub(super) fn attempt(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
+        if transaction.failures == 0 {
+            transaction.first_attempt_ns = now_ns;
+        }
         let plans = &model.attempts[match (transaction.failures, transaction.table_conflict) {
             (0, _) => 0,
             (_, false) => 1,

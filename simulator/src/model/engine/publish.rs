@@ -86,7 +86,7 @@ impl Run<'_> {
         let transaction = &mut self.transactions[index as usize];
         transaction.failures += 1;
         if transaction.failures == 1 {
-            transaction.first_attempt_ns = now_ns - transaction.commit_ns;
+            transaction.first_attempt_ns = now_ns - transaction.first_attempt_ns;
         }
         transaction.table_conflict = false;
         let version = self.shared.table(transaction).version;
