@@ -82,7 +82,8 @@ fn other_rules_act() {
     let overwrites = Cell { fast_append_ratio: 0.0, ..study(1_000.0) };
     let base = mean(&overwrites, latency);
     let again = Rules { history: History::SinceSubmission, ..Rules::default() };
-    assert!(with(again, overwrites.clone()) > 1.3 * base);
+    // The window never grows shorter, so that only overwrites with short runtimes ever win.
+    assert!(mean(&Cell { rules: again, ..overwrites.clone() }, success) < mean(&overwrites, success) - 20.0);
     let parallel = Rules { history_parallelism: 4, ..Rules::default() };
     assert!(with(parallel, overwrites.clone()) < 0.5 * base);
     // A third of the runtime, and so of the history.

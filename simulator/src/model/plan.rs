@@ -96,11 +96,14 @@ impl Plan {
     }
 }
 
+/// What decides a request's law: operation, bytes and keys.
+type Request = (Operation, u64, f64);
+
 /// Makes steps ready for a cell's store and catalog.
 pub(super) struct Planner<'a> {
     pub(super) cell: &'a Cell,
     pub(super) laws: StoreLaws,
-    known: RefCell<Vec<((Operation, u64, f64), Sampler)>>,
+    known: RefCell<Vec<(Request, Sampler)>>,
 }
 
 impl<'a> Planner<'a> {
