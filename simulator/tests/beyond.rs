@@ -1,4 +1,5 @@
 //! Do the settings beyond the study do what they say?
+#![allow(clippy::unwrap_used, reason = "a cell or a metric that is missing fails the test")]
 
 use lakemark_simulator::{
     Arrivals, Backoff, Catalog, Cell, CellResult, Jitter, Law, LawOverrides, OperationLaw, Protocol, ProtocolChoice,

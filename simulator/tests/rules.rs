@@ -1,4 +1,5 @@
 //! What does each disputed rule move? The effects that were measured by switching one rule at a time.
+#![allow(clippy::unwrap_used, reason = "a cell or a metric that is missing fails the test")]
 
 use lakemark_simulator::{
     Arrivals, CasLaw, Catalog, Cell, CellResult, History, Instant, Law, LawOverrides, Model, OperationLaw, Rules,
