@@ -31,13 +31,13 @@ fn main() {
     let mut worst = Vec::new();
     let (mut cells, mut compared, mut events) = (0, 0, 0);
     let begin = cpu_s();
-    for study in studies::endive_2026().into_iter().step_by(every) {
+    for (nth, study) in studies::endive_2026().into_iter().enumerate().step_by(every) {
         let mut study = study;
         if let Some(exact) = args.get(2) {
             study.cell.sums_exact_below = u32::try_from(*exact).expect("32 bits");
         }
         let start = cpu_s();
-        let results = common::run(&study, seeds);
+        let results = common::run(&study, nth, seeds);
         *by_experiment.entry(study.experiment).or_default() += cpu_s() - start;
         events += results.iter().map(|result| result.counts.events).sum::<u64>();
         cells += 1;

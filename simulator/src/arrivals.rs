@@ -39,6 +39,13 @@ pub enum Arrivals {
         /// Arrivals a second, step by step.
         rates_per_s: Vec<f64>,
     },
+    /// A [`Arrivals::Trace`] whose rates are in a file, as [`rates_from_csv`] reads it.
+    TraceFile {
+        /// Length of one step, in milliseconds.
+        step_ms: f64,
+        /// The file.
+        path: String,
+    },
     /// A fixed number of clients, each of which starts its next transaction when the last has ended.
     ClosedLoop {
         /// Number of clients.
@@ -56,9 +63,22 @@ fn study_sigma() -> f64 {
 }
 
 impl Arrivals {
-    /// Mean arrivals a second of an open process. None for a closed loop, whose rate is a result.
+    /// The process with what its file holds; itself where there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or as [`rates_from_csv`].
+    pub fn resolved(&self) -> Result<Self, CellError> {
+        let Self::TraceFile { step_ms, path } = self else { return Ok(self.clone()) };
+        let read = |source| CellError::Read { field: "arrivals.path".to_owned(), path: path.clone(), source };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Ok(Self::Trace { step_ms: *step_ms, rates_per_s: rates_from_csv(&text, path)? })
+    }
+
+    /// Mean arrivals a second of an open process. None for a closed loop, whose rate is a result, and for a file that
+    /// cannot be read.
     pub fn offered_per_s(&self) -> Option<f64> {
         Some(match self {
+            Self::TraceFile { .. } => return self.resolved().ok()?.offered_per_s(),
             Self::LogNormal { scale_ms, sigma } => 1000.0 / (scale_ms * (sigma * sigma / 2.0).exp()).max(1.0),
             Self::Exponential { mean_ms } => 1000.0 / mean_ms,
             Self::OnOff { mean_ms, on_ms, off_ms } => 1000.0 / mean_ms * on_ms / (on_ms + off_ms),
@@ -73,6 +93,7 @@ impl Arrivals {
             false => Err(CellError::field(format!("arrivals.{name}"), value, format!("{min} ms or more"))),
         };
         match self {
+            Self::TraceFile { .. } => self.resolved()?.check(),
             Self::LogNormal { scale_ms, sigma } => {
                 at_least("scale_ms", *scale_ms, 0.001)?;
                 match (0.0..=5.0).contains(sigma) {

@@ -104,13 +104,6 @@ impl Histogram {
             Some((index * PAGE_MS + from + offset) as u32)
         })
     }
-
-    /// Forgets what was counted and keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        self.pages.iter_mut().flatten().for_each(|page| page.fill(0));
-        self.count = 0;
-        self.sum_ms = 0;
-    }
 }
 
 impl From<Vec<(u32, u32)>> for Histogram {

@@ -73,6 +73,8 @@ impl Model {
     /// As [`Cell::validate`].
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
         cell.validate()?;
+        // What is in files is read once, here.
+        let cell = &Cell { arrivals: cell.arrivals.resolved()?, ..cell.clone() };
         let protocol = cell.resolved_protocol()?;
         let retry = cell.resolved_retry()?;
         let planner = Planner::new(cell, StoreLaws::new(&cell.resolved_profile()?, &cell.laws));
@@ -123,7 +125,7 @@ impl Model {
             before_refresh: planner.plan(&protocol.before_refresh),
             after_failed_refresh: match rules.extra_table_metadata_read {
                 true => planner.plan(&protocol.after_failed_refresh),
-                false => Plan::default(),
+                false => Plan::nothing(),
             },
             attempts: [&protocol.first, &protocol.after_catalog_conflict, &protocol.after_table_conflict].map(
                 |steps| {

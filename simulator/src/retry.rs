@@ -41,7 +41,7 @@ pub enum Backoff {
         jitter: Jitter,
     },
     /// A random one of `min(slots_max, slots_first × 2^n)` slots, from 0, each `unit_factor` times as long as the
-    /// transaction's first attempt took.
+    /// transaction's first attempt took after its refresh.
     Slots {
         /// Slots after the first failure.
         slots_first: u32,

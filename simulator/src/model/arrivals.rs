@@ -46,7 +46,8 @@ impl Process {
                 rates_per_ns: rates_per_s.iter().map(|rate| rate / 1e9).collect(),
                 step: 0,
             },
-            Arrivals::ClosedLoop { .. } => Kind::Closed,
+            // A file's rates are in a trace by now.
+            Arrivals::ClosedLoop { .. } | Arrivals::TraceFile { .. } => Kind::Closed,
         };
         Self { stream, now_ns: 0.0, kind }
     }

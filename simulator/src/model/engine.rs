@@ -5,7 +5,7 @@ use super::arrivals::Process;
 use super::plan::Load;
 use super::queue::{Kind, Queue};
 use super::recorder::Recorder;
-use super::sampler::Sampler;
+use super::sampler::{Sampler, whole_ns};
 use super::state::{Bucket, Shared};
 use super::streams::{Purpose, Stream};
 use super::transaction::{Refresh, Transaction};
@@ -170,8 +170,8 @@ impl<'a> Run<'a> {
         }
         let read_ns = model.submission.as_ref().map(|read| read.draw(stream));
         transaction.submit_ns = now_ns;
-        transaction.snapshot_ns = now_ns + (read_ns.unwrap_or(0.0) * model.instant) as u64;
-        transaction.commit_ns = now_ns + (read_ns.unwrap_or(0.0) + runtime_ns) as u64;
+        transaction.snapshot_ns = now_ns + whole_ns(read_ns.unwrap_or(0.0) * model.instant);
+        transaction.commit_ns = now_ns + whole_ns(read_ns.unwrap_or(0.0) + runtime_ns);
         self.counts.requests += u64::from(read_ns.is_some());
         let (snapshot_ns, commit_ns) = (transaction.snapshot_ns, transaction.commit_ns);
         // Only transactions whose work depends on how many commits there were look at the state that they read.
@@ -188,7 +188,6 @@ impl<'a> Run<'a> {
 
     /// The commit starts, after the runtime.
     fn begin_commit(&mut self, index: u32, commit_ns: u64) {
-        self.transactions[index as usize].attempt_ns = commit_ns;
         match self.model.refresh_first {
             true => self.refresh(index, commit_ns, Refresh::First),
             false => self.attempt(index, commit_ns),
@@ -236,7 +235,7 @@ impl<'a> Run<'a> {
     fn think(&mut self, index: u32, end_ns: u64) {
         let think = self.model.think.as_ref();
         let think_ns = think.map_or(0.0, |think| think.draw(&mut self.transactions[index as usize].stream));
-        let start_ns = end_ns + think_ns as u64;
+        let start_ns = end_ns + whole_ns(think_ns);
         match start_ns < self.model.end_ns {
             true => self.queue.push(&mut self.transactions, start_ns, Kind::Start, index),
             false => self.free.push(index),

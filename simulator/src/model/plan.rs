@@ -10,7 +10,7 @@ use crate::provider::{MIB_BYTES, OperationLaw, StoreLaws};
 use crate::rules::{CasLaw, Transfer};
 
 /// A phase made ready.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     fixed_ns: f64,
     fixed_ns_per_version: f64,
@@ -20,6 +20,10 @@ pub(super) struct Plan {
     requests: u32,
     bytes: u64,
     bytes_per_version: f64,
+    /// Nothing is done.
+    empty: bool,
+    /// Something depends on the version.
+    grows: bool,
 }
 
 /// Requests and bytes of a phase.
@@ -30,17 +34,36 @@ pub(super) struct Load {
 }
 
 impl Plan {
-    /// The duration of the phase at a version of the table, in nanoseconds, and what it asks of the store.
-    #[inline]
-    pub(super) fn run(&self, version: u32, stream: &mut Stream) -> (f64, Load) {
-        let mut ns = self.fixed_ns;
-        for (sampler, times) in &self.draws {
-            for _ in 0..*times {
-                ns += sampler.draw(stream);
-            }
+    pub(super) fn nothing() -> Self {
+        Self {
+            fixed_ns: 0.0,
+            fixed_ns_per_version: 0.0,
+            draws: Vec::new(),
+            listings: Vec::new(),
+            requests: 0,
+            bytes: 0,
+            bytes_per_version: 0.0,
+            empty: true,
+            grows: false,
         }
+    }
+
+    /// The duration of the phase at a version of the table, in nanoseconds, and what it asks of the store.
+    #[inline(always)]
+    pub(super) fn run(&self, version: u32, stream: &mut Stream) -> (f64, Load) {
+        if self.empty { (0.0, Load::default()) } else { self.draw(version, stream) }
+    }
+
+    fn draw(&self, version: u32, stream: &mut Stream) -> (f64, Load) {
+        let mut ns = self.fixed_ns;
+        // A copy stays in registers.
+        let mut local = *stream;
+        for (sampler, times) in &self.draws {
+            ns += sampler.few(*times, &mut local);
+        }
+        *stream = local;
         let mut load = Load { requests: self.requests, bytes: self.bytes };
-        if self.fixed_ns_per_version > 0.0 || self.bytes_per_version > 0.0 || !self.listings.is_empty() {
+        if self.grows {
             self.grow(version, stream, &mut ns, &mut load);
         }
         (ns, load)
@@ -56,8 +79,9 @@ impl Plan {
         (ns, Load { requests: self.requests.saturating_mul(n), bytes: self.bytes * u64::from(n) })
     }
 
+    #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.requests == 0 && self.fixed_ns == 0.0
+        self.empty
     }
 
     fn grow(&self, version: u32, stream: &mut Stream, ns: &mut f64, load: &mut Load) {
@@ -72,11 +96,14 @@ impl Plan {
     }
 }
 
+/// What decides a request's law: operation, bytes and keys.
+type Request = (Operation, u64, f64);
+
 /// Makes steps ready for a cell's store and catalog.
 pub(super) struct Planner<'a> {
     pub(super) cell: &'a Cell,
     pub(super) laws: StoreLaws,
-    known: RefCell<Vec<((Operation, u64, f64), Sampler)>>,
+    known: RefCell<Vec<(Request, Sampler)>>,
 }
 
 impl<'a> Planner<'a> {
@@ -85,7 +112,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn plan(&self, steps: &[Step]) -> Plan {
-        let mut plan = Plan::default();
+        let mut plan = Plan::nothing();
         for step in steps {
             if self.cell.rules.table_metadata_inlined && step.object == "metadata.json" {
                 continue;
@@ -108,9 +135,14 @@ impl<'a> Planner<'a> {
             let sampler = self.request(step.operation, step.bytes, 0.0);
             match sampler.fixed_ns() {
                 Some(ns) => plan.fixed_ns += ns * times,
-                None => plan.draws.push((sampler, step.times)),
+                None => match plan.draws.iter_mut().find(|drawn| drawn.0.is_same(&sampler)) {
+                    Some(drawn) => drawn.1 += step.times,
+                    None => plan.draws.push((sampler, step.times)),
+                },
             }
         }
+        plan.grows = plan.fixed_ns_per_version > 0.0 || plan.bytes_per_version > 0.0 || !plan.listings.is_empty();
+        plan.empty = plan.requests == 0 && plan.fixed_ns == 0.0 && !plan.grows;
         plan
     }
 

@@ -103,7 +103,7 @@ impl Queue {
     /// Goes on to the next slot.
     pub(super) fn advance(&mut self, transactions: &mut [Transaction]) {
         self.slot += 1;
-        if self.slot as usize % SLOTS == 0 {
+        if self.slot.is_multiple_of(SLOTS as u64) {
             self.turn(transactions);
         }
         let mut index = std::mem::replace(&mut self.heads[self.slot as usize % SLOTS], NONE);

@@ -8,6 +8,9 @@
 /// number generators", OOPSLA 2014, section 3.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Odd and otherwise arbitrary: leads from one index to the next.
+const STRIDE: u64 = 0xd134_2543_de82_ef95;
+
 /// What a stream is for. Streams of different purposes share nothing.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
@@ -24,9 +27,10 @@ impl Stream {
     /// The stream `index` of a purpose in a run under `seed`.
     #[inline]
     pub(super) fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
-        // Two rounds, so that neighbouring seeds and indices begin far apart.
+        // Seed and index go in differently, so that they are not interchangeable, and each through a round of its own, so that
+        // neighbours begin far apart.
         let run = mix(seed.wrapping_add(STEP.wrapping_mul(1 + purpose as u64)));
-        Self(mix(run ^ mix(index.wrapping_add(STEP))))
+        Self(mix(run.wrapping_add(index.wrapping_mul(STRIDE))))
     }
 
     #[inline(always)]
@@ -38,7 +42,7 @@ impl Stream {
     /// Uniform in (0, 1], in steps of 2^-53.
     #[inline(always)]
     pub(super) fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+        ((self.next() >> 11) + 1) as i64 as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Uniform in 0..n. The bias is n / 2^64.

@@ -1,9 +1,10 @@
 //! What does an attempt do before it publishes? Backoff, refresh, and the work between snapshot and publish.
 
-use super::{Backoff, History, Jitter, Kind, Outcome, Refresh, Run, Transaction};
+use super::{Backoff, History, Jitter, Kind, Outcome, Refresh, Run, Transaction, whole_ns};
 
 impl Run<'_> {
     /// The client reads the state that its next attempt is to be based on.
+    #[inline]
     pub(super) fn refresh(&mut self, index: u32, now_ns: u64, refresh: Refresh) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
@@ -13,8 +14,8 @@ impl Run<'_> {
         transaction.requests += load.requests + 1;
         transaction.bytes += load.bytes;
         let read_ns = model.refresh.draw(&mut transaction.stream);
-        let snapshot_ns = now_ns + (before_ns + read_ns * model.instant) as u64;
-        let done_ns = now_ns + (before_ns + read_ns) as u64;
+        let snapshot_ns = now_ns + whole_ns(before_ns + read_ns * model.instant);
+        let done_ns = now_ns + whole_ns(before_ns + read_ns);
         // What the snapshot will see is known already, as far as it matters: there is no need to look then.
         let known = refresh == Refresh::First || self.lost_to_table(index);
         if known && !model.counts_versions[usize::from(self.transactions[index as usize].validated_overwrite)] {
@@ -73,6 +74,7 @@ impl Run<'_> {
     }
 
     /// Reads up on the winners that a refresh found.
+    #[inline]
     fn check_winners(&mut self, index: u32, now_ns: u64, winners: u32) -> u64 {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
@@ -82,10 +84,11 @@ impl Run<'_> {
         }
         let (ns, load) = model.winners.repeat(paid, model.cell.sums_exact_below, &mut transaction.stream);
         self.charge(index, load);
-        now_ns + (ns / f64::from(model.cell.rules.history_parallelism)) as u64
+        now_ns + whole_ns(ns / f64::from(model.cell.rules.history_parallelism))
     }
 
     /// The refresh has its answer, and found this many commits to the own table.
+    #[inline]
     fn refreshed(&mut self, index: u32, now_ns: u64, winners: u32) {
         let model = self.model;
         let mut now_ns = now_ns;
@@ -94,7 +97,7 @@ impl Run<'_> {
             let version = self.shared.table(transaction).version;
             let (ns, load) = model.after_failed_refresh.run(version, &mut transaction.stream);
             self.charge(index, load);
-            now_ns += ns as u64;
+            now_ns += whole_ns(ns);
         }
         now_ns = self.check_winners(index, now_ns, winners);
         let transaction = &mut self.transactions[index as usize];
@@ -120,9 +123,13 @@ impl Run<'_> {
     }
 
     /// Works from the snapshot towards the publish.
+    #[inline]
     pub(super) fn attempt(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
+        if transaction.failures == 0 {
+            transaction.first_attempt_ns = now_ns;
+        }
         let plans = &model.attempts[match (transaction.failures, transaction.table_conflict) {
             (0, _) => 0,
             (_, false) => 1,
@@ -131,7 +138,7 @@ impl Run<'_> {
         let version = self.shared.table(transaction).version;
         let (ns, load) = plans.0.run(version, &mut transaction.stream);
         self.charge(index, load);
-        let then_ns = now_ns + ns as u64;
+        let then_ns = now_ns + whole_ns(ns);
         match model.early_check {
             true => self.push(index, then_ns, Kind::EarlyCheck),
             false => self.send(index, then_ns),
@@ -154,7 +161,7 @@ impl Run<'_> {
         let version = self.shared.table(transaction).version;
         let (ns, load) = plans.1.run(version, &mut transaction.stream);
         self.charge(index, load);
-        self.send(index, now_ns + ns as u64);
+        self.send(index, now_ns + whole_ns(ns));
     }
 
     /// How long the client waits after its latest failure.
@@ -167,14 +174,14 @@ impl Run<'_> {
             Backoff::Exponential { base_ms, factor, cap_ms, jitter } => {
                 let wait_ns = (base_ms * factor.powi(failure.min(1_000) as i32)).min(*cap_ms) * 1e6;
                 match jitter {
-                    Jitter::None => wait_ns as u64,
-                    Jitter::Full => (wait_ns * transaction.stream.unit()) as u64,
+                    Jitter::None => whole_ns(wait_ns),
+                    Jitter::Full => whole_ns(wait_ns * transaction.stream.unit()),
                 }
             }
             Backoff::Slots { slots_first, slots_max, unit_factor } => {
                 let slots = slots_first.saturating_mul(1 << failure.min(20)).min(*slots_max);
                 let slot = transaction.stream.below(slots);
-                (f64::from(slot) * unit_factor * transaction.first_attempt_ns as f64) as u64
+                whole_ns(f64::from(slot) * unit_factor * transaction.first_attempt_ns as f64)
             }
         }
     }

@@ -1,28 +1,30 @@
 //! Who wins? The publish, its answer, and the service that batches.
 
-use super::{Kind, Outcome, Refresh, Run, SERVICE, Sampler};
+use super::{Kind, Outcome, Refresh, Run, SERVICE, Sampler, whole_ns};
 
 impl Run<'_> {
     /// Sends the publish.
+    #[inline]
     pub(super) fn send(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
         transaction.requests += 1;
         transaction.bytes += model.publish_bytes;
         if let Some((_, half_ns)) = model.batch {
-            transaction.rest_ns = half_ns as u64;
-            return self.push(index, now_ns + half_ns as u64, Kind::Publish);
+            transaction.rest_ns = whole_ns(half_ns);
+            return self.push(index, now_ns + whole_ns(half_ns), Kind::Publish);
         }
         let mut ns = model.publish.draw(&mut transaction.stream);
         if model.publish_ns_per_version > 0.0 {
             ns += model.publish_ns_per_version * f64::from(self.shared.table(transaction).version);
         }
-        let check_ns = (ns * model.instant) as u64;
-        transaction.rest_ns = ns as u64 - check_ns;
+        let check_ns = whole_ns(ns * model.instant);
+        transaction.rest_ns = whole_ns(ns) - check_ns;
         self.push(index, now_ns + check_ns, Kind::Publish);
     }
 
     /// The publish reaches the object, or the service.
+    #[inline]
     pub(super) fn publish(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         self.counts.attempts += 1;
@@ -52,7 +54,7 @@ impl Run<'_> {
         self.counts.published += 1;
         let version = self.shared.table(transaction).version;
         let (ns, load) = self.model.after_success.run(version, &mut transaction.stream);
-        let end_ns = now_ns + transaction.rest_ns + ns as u64;
+        let end_ns = now_ns + transaction.rest_ns + whole_ns(ns);
         self.counts.requests += u64::from(transaction.requests + load.requests);
         self.counts.bytes += transaction.bytes + load.bytes;
         self.finish(index, end_ns, Outcome::Committed);
@@ -67,29 +69,31 @@ impl Run<'_> {
     }
 
     /// The answer of a lost publish is under way.
+    #[inline]
     fn answer_lost(&mut self, index: u32, now_ns: u64) {
         let transaction = &mut self.transactions[index as usize];
         let answer_ns = match &self.model.failed_publish {
             None => transaction.rest_ns,
-            Some(law) => (law.draw(&mut transaction.stream) / 2.0) as u64,
+            Some(law) => whole_ns(law.draw(&mut transaction.stream) / 2.0),
         };
         self.lost(index, now_ns + answer_ns);
     }
 
     /// An attempt is lost, and the client knows.
+    #[inline]
     pub(super) fn lost(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
         transaction.failures += 1;
         if transaction.failures == 1 {
-            transaction.first_attempt_ns = now_ns - transaction.attempt_ns;
+            transaction.first_attempt_ns = now_ns - transaction.first_attempt_ns;
         }
         transaction.table_conflict = false;
         let version = self.shared.table(transaction).version;
         let (ns, load) = model.after_failure.run(version, &mut transaction.stream);
         self.charge(index, load);
         self.waste(index);
-        let mut then_ns = now_ns + ns as u64;
+        let mut then_ns = now_ns + whole_ns(ns);
         let failures = self.transactions[index as usize].failures;
         if failures >= model.retry.attempts_max && !model.cell.rules.abort_pays_refresh {
             return self.finish(index, then_ns, Outcome::AttemptsSpent);
@@ -105,6 +109,7 @@ impl Run<'_> {
     }
 
     /// The requests of the attempt at hand were in vain.
+    #[inline]
     pub(super) fn waste(&mut self, index: u32) {
         let transaction = &mut self.transactions[index as usize];
         let (requests, bytes) = (u64::from(transaction.requests), transaction.bytes);
@@ -123,7 +128,7 @@ impl Run<'_> {
         self.busy = true;
         let begin_ns = self.bucket.as_mut().map_or(now_ns, |bucket| bucket.wait(now_ns));
         let swap: &Sampler = &self.model.publish;
-        let done_ns = begin_ns + swap.draw(&mut self.service) as u64;
+        let done_ns = begin_ns + whole_ns(swap.draw(&mut self.service));
         self.queue.push(&mut self.transactions, done_ns, Kind::BatchDone, SERVICE);
     }
 

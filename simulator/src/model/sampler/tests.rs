@@ -22,11 +22,10 @@ fn distance(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     b.sort_by(f64::total_cmp);
     let (mut i, mut j, mut worst) = (0, 0, 0.0f64);
     while i < a.len() && j < b.len() {
-        if a[i] <= b[j] {
-            i += 1
-        } else {
-            j += 1
-        }
+        // Past all that is equal in both: floors make many.
+        let at = a[i].min(b[j]);
+        i += a[i..].iter().take_while(|x| **x <= at).count();
+        j += b[j..].iter().take_while(|x| **x <= at).count();
         worst = worst.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
     }
     worst
@@ -67,7 +66,7 @@ fn approximate_sums_are_as_exact_ones() {
         let sampler = Sampler::law(&law);
         for terms in [32, 100, 1_000] {
             // Fewer of the long ones: each is a thousand draws.
-            let n = if terms == 1_000 { n / 10 } else { n };
+            let n = if terms == 1_000 { n / 4 } else { n };
             let mut stream = Stream::new(11, Purpose::Service, u64::from(terms));
             let mut sums = |exact_below| -> Vec<f64> {
                 (0..n).map(|_| sampler.sum(terms, exact_below, &mut stream) / NS_PER_MS).collect()
