@@ -149,7 +149,7 @@ pub fn settings(planned: &PlannedCell) -> Result<Vec<Field>, CellError> {
         Arrivals::LogNormal { scale_ms, .. } => (Some(*scale_ms), None, None),
         Arrivals::Exponential { mean_ms } | Arrivals::OnOff { mean_ms, .. } => (None, Some(*mean_ms), None),
         Arrivals::ClosedLoop { clients, .. } => (None, None, Some(u64::from(*clients))),
-        Arrivals::Trace { .. } => (None, None, None),
+        Arrivals::Trace { .. } | Arrivals::TraceFile { .. } => (None, None, None),
     };
     row.number("arrivals_scale_ms", scale_ms);
     row.number("arrivals_mean_ms", mean_ms);
