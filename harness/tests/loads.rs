@@ -134,7 +134,19 @@ fn a_run_shows_its_loads_and_names_those_not_offered() {
 fn a_study_is_reproduced_with_loads_and_a_projection() {
     let out = scratch();
     let format = formats()[0];
-    let base = ["reproduce", "lance-2026", "--appends", "12", "--formats", format, "--stores", "s3", "--out"];
+    let base = [
+        "reproduce",
+        "lance-2026",
+        "--scenario",
+        "metadata-load",
+        "--appends",
+        "12",
+        "--formats",
+        format,
+        "--stores",
+        "s3",
+        "--out",
+    ];
     let base = [&base[..], &[out.path().to_str().unwrap()]].concat();
     let output = lakemark(&base);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
