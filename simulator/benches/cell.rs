@@ -1,6 +1,7 @@
 //! How many events a second, and how long for the study's cells?
 //!
-//! `exp1_20ms` is the cell that the original takes 135 CPU seconds for. `overwrites_20ms` sums hundreds of reads in each attempt.
+//! `exp1_20ms` is the cell that the original takes 135 CPU seconds for. `overwrites_20ms` sums hundreds of reads in
+//! each attempt.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::hint::black_box;

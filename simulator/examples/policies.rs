@@ -43,7 +43,8 @@ fn main() {
                 }
                 let [success, per_s, requests, wasted, mean, p99] = sums;
                 println!(
-                    "{tables:6}  {:9.1}  {policy:12}  {success:5.1} %  {per_s:9.2}  {requests:15.1}  {wasted:4.1} %  {mean:7.0}  {p99:7.0}",
+                    "{tables:6}  {:9.1}  {policy:12}  {success:5.1} %  {per_s:9.2}  {requests:15.1}  {wasted:4.1} %  \
+                     {mean:7.0}  {p99:7.0}",
                     1_000.0 / mean_ms,
                 );
             }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 const PAGE_MS: usize = 256;
 
 /// A histogram of durations in whole milliseconds. As durations are rounded to whole milliseconds before they are
-/// counted, nothing is lost: means and percentiles are exact. Its size grows with the range of what it has seen, never with the
-/// number of it.
+/// counted, nothing is lost: means and percentiles are exact. Its size grows with the range of what it has seen, never
+/// with the number of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
 pub struct Histogram {
@@ -63,8 +63,8 @@ impl Histogram {
     }
 
     /// Percentiles in milliseconds, interpolated linearly between the two nearest ranks: with the `n` sorted durations
-    /// `x[0]…x[n-1]` and `h = (n - 1) × p / 100`, `x[⌊h⌋] + (h - ⌊h⌋) × (x[⌊h⌋ + 1] - x[⌊h⌋])`. This is R's type 7 and the
-    /// default of NumPy and pandas. `percents` ascend. None of nothing.
+    /// `x[0]…x[n-1]` and `h = (n - 1) × p / 100`, `x[⌊h⌋] + (h - ⌊h⌋) × (x[⌊h⌋ + 1] - x[⌊h⌋])`. This is R's type 7 and
+    /// the default of NumPy and pandas. `percents` ascend. None of nothing.
     pub fn percentiles_ms<const N: usize>(&self, percents: [f64; N]) -> Option<[f64; N]> {
         if self.count == 0 {
             return None;

@@ -1,8 +1,9 @@
 //! A discrete-event model of commit contention: transactions that race to publish to a catalog over an object store.
 //!
-//! A [`Cell`] says what is simulated: arrivals, tables, mix, provider, catalog, commit protocol, retry policy. One run of it under
-//! a seed yields a [`CellResult`]. The same cell and seed yield the same result on every machine and in every order of
-//! runs; cells and seeds are independent, so that a sweep may run them on as many threads as it likes.
+//! A [`Cell`] says what is simulated: arrivals, tables, mix, provider, catalog, commit protocol, retry policy. One run
+//! of it under a seed yields a [`CellResult`]. The same cell and seed yield the same result on any thread and in every
+//! order of runs (on another platform, as far as its `exp` and `ln` agree); cells and seeds are independent, so that a
+//! sweep may run them on as many threads as it likes.
 //!
 //! The model begins with that of endive-2026, whose published grid is [`studies::endive_2026`], and goes beyond it.
 //! `docs/SIMULATOR.md` describes the model, what it was validated against, and how fast it is.

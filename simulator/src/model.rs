@@ -7,7 +7,7 @@ use crate::law::Law;
 use crate::protocol::{Protocol, Publish, Scope};
 use crate::provider::StoreLaws;
 use crate::result::CellResult;
-use crate::retry::RetryPolicy;
+use crate::retry::{Backoff, RetryPolicy};
 use crate::rules::{History, Instant, RuntimeScale};
 
 mod arrivals;
@@ -36,6 +36,8 @@ pub struct Model {
     retry: RetryPolicy,
     /// Both conflicts are followed by the same wait, so that it needs no knowledge of which it was.
     same_backoff: bool,
+    /// No failure is followed by a wait, and no budget ends a transaction.
+    at_once: bool,
     /// Share of a round trip after which the shared state is touched.
     instant: f64,
     runtime: Sampler,
@@ -104,6 +106,10 @@ impl Model {
             scope: protocol.scope,
             batch,
             same_backoff: retry.after_catalog_conflict == retry.after_table_conflict,
+            at_once: retry.budget_ms.is_none()
+                && [&retry.after_catalog_conflict, &retry.after_table_conflict]
+                    .iter()
+                    .all(|wait| **wait == Backoff::Immediate),
             retry,
             instant: if rules.instant == Instant::Middle { 0.5 } else { 1.0 },
             runtime: runtime(cell),
@@ -148,8 +154,8 @@ impl Model {
 
     /// Runs the cell under a seed.
     pub fn run(&self, seed: u64) -> CellResult {
-        // The windows of two metrics depend on when the last commit was. Rows near a window's possible ends are kept until
-        // that is known; where the guess of how near was too narrow, the run is repeated with a wider one.
+        // The windows of two metrics depend on when the last commit was. Rows near a window's possible ends are kept
+        // until that is known; where the guess of how near was too narrow, the run is repeated with a wider one.
         let mut margin = windows::first_margin(&self.cell);
         loop {
             match engine::run(self, seed, margin) {

@@ -11,13 +11,14 @@ pub struct CellResult {
     pub seed: u64,
     /// What happened during the whole run.
     pub counts: Counts,
-    /// The study's metric of its tables and latency-throughput plots: transactions submitted in the middle of the
-    /// run, warm-up and cool-down of five median runtimes left out, at least 5 and at most 15 minutes each. Throughput is over the
-    /// span of their submissions.
+    /// The study's metric of its tables and latency-throughput plots: transactions submitted in the middle of the run,
+    /// warm-up and cool-down of five median runtimes left out, at least 5 and at most 15 minutes each. Throughput is
+    /// over the span of their submissions.
     pub table: PerType<Summary>,
     /// The study's metric of its heatmaps: success over the whole run; latency over commits that were submitted after
     /// the first and were done before the last tenth of the time between the first submission and the last commit, both
-    /// of the transactions' type. Throughput counts those commits over the *whole* run, so it is at most 80 % of the truth; the study prints it an hour.
+    /// of the transactions' type. Throughput counts those commits over the *whole* run, so it is at most 80 % of the
+    /// truth; the study prints it an hour.
     pub heatmap: PerType<Summary>,
     /// The study's metric of its knees: the heatmap's window over transactions of all types, for success too, which
     /// keeps the last tenth's aborts and drops its commits. Throughput is over 80 % of the run.

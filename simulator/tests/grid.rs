@@ -25,9 +25,9 @@ fn the_grid_has_the_published_cells() {
     }
 }
 
-/// Each 80th cell, 12 seeds against 5. Where errors are estimated from so many, Student's t with 15 degrees of freedom puts 0.9 %
-/// beyond three standard errors by chance; a model that is a few tenths of a standard error off in many cells shows
-/// in the mean.
+/// Each 80th cell, 12 seeds against 5. Where errors are estimated from so many, Student's t with 15 degrees of freedom
+/// puts 0.9 % beyond three standard errors by chance; a model that is a few tenths of a standard error off in many
+/// cells shows in the mean.
 #[test]
 fn a_thinned_grid_agrees_within_three_standard_errors() {
     let reference: BTreeMap<_, _> = common::lines(include_str!("../reference/grid.csv")).into_iter().collect();

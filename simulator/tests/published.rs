@@ -17,9 +17,10 @@ fn half_unit(value: &str) -> f64 {
     0.5 * 10f64.powi(-(decimals as i32))
 }
 
-/// Rows that may lie outside of three standard errors. Chance puts about two of 183 there, with errors estimated from ten seeds. One is outside with any
-/// seeds, in the reference program as well: FastAppends at 50 tables and 20 ms, where the study prints 87.6 % and both
-/// have 88.3; for the same cell without overwrites, which is no easier, it prints 88 % itself.
+/// Rows that may lie outside of three standard errors. Chance puts about two of 183 there, with errors estimated from
+/// ten seeds. One is outside with any seeds, in the reference program as well: FastAppends at 50 tables and 20 ms,
+/// where the study prints 87.6 % and both have 88.3; for the same cell without overwrites, which is no easier, it
+/// prints 88 % itself.
 const OUTSIDE_MAX: usize = 5;
 
 #[test]
@@ -48,7 +49,8 @@ fn every_published_row_is_within_the_interval_of_seeds() {
                 runs.iter().filter_map(|run| common::column(run, &column)).map(|v| v / unit).collect();
             let (mean, sd) = common::mean_sd(&values).unwrap();
             let published: f64 = columns["published_value"].parse().unwrap();
-            // A deviation estimated from five seeds is off by a third: taken together with that of the reference program.
+            // A deviation estimated from five seeds is off by a third: taken together with that of the reference
+            // program.
             let check_sd = columns["check_sd_5_seeds"].parse::<f64>().unwrap();
             let sd = ((sd * sd + check_sd * check_sd) / 2.0).sqrt();
             let error = sd * (1.0 / 5.0 + 1.0 / SEEDS as f64).sqrt();
@@ -69,8 +71,8 @@ fn every_published_row_is_within_the_interval_of_seeds() {
     assert!(outside.len() <= OUTSIDE_MAX, "{} of {rows} rows outside: {outside:#?}", outside.len());
 }
 
-/// S3, 50 tables, 90/10. At 100 ms its overwrites succeed in 95.0 % (the reference program: 94.97 ± 0.32), so that the seeds decide
-/// whether the knee is there or, as published, at 200 ms.
+/// S3, 50 tables, 90/10. At 100 ms its overwrites succeed in 95.0 % (the reference program: 94.97 ± 0.32), so that the
+/// seeds decide whether the knee is there or, as published, at 200 ms.
 const ON_THE_LINE: (&str, u32, &str) = ("s3", 50, "0.9");
 
 #[test]

@@ -1,7 +1,7 @@
 //! At which point does the normal distribution reach a probability?
 
-/// The standard normal's quantile, to about 1e-15: algorithm AS 241 (PPND16) with its published coefficients. Wichura, "The percentage
-/// points of the normal distribution", Applied Statistics 37 (1988).
+/// The standard normal's quantile, to about 1e-15: algorithm AS 241 (PPND16) with its published coefficients. Wichura,
+/// "The percentage points of the normal distribution", Applied Statistics 37 (1988).
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {

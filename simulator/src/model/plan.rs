@@ -1,4 +1,5 @@
-//! What does a phase of an attempt cost? Steps made ready: their waits summed, since nothing shared is touched in between.
+//! What does a phase of an attempt cost? Steps made ready: their waits summed, since nothing shared is touched in
+//! between.
 
 use std::cell::RefCell;
 

@@ -41,9 +41,9 @@ pub(super) enum Shape {
 }
 
 /// Quantiles of a shape at 1,025 evenly spaced probabilities, with straight lines between them: at each of them the
-/// distribution is exact, and nowhere in between is its distribution function off by more than 2e-5 (and by 1e-6 for most). The tails, where
-/// the quantile function bends, are not interpolated but computed. One draw is one random number, one look into the
-/// table and one multiplication: a third of the time of a ziggurat and an exponential.
+/// distribution is exact, and nowhere in between is its distribution function off by more than 2e-5 (and by 1e-6 for
+/// most). The tails, where the quantile function bends, are not interpolated but computed. One draw is one random
+/// number, one look into the table and one multiplication: a third of the time of a ziggurat and an exponential.
 #[derive(Debug)]
 pub(super) struct Table {
     /// Quantile at the cell's beginning, and how much it grows over the cell. Single precision, 1e-7, halves the room
@@ -223,8 +223,8 @@ impl Shape {
     }
 }
 
-/// Whole nanoseconds of a duration, to the nearest: adding 2^52 leaves them in the low bits of the sum. One addition, where a
-/// cast has to look for values that do not fit. 52 days at most, more than any run.
+/// Whole nanoseconds of a duration, to the nearest: adding 2^52 leaves them in the low bits of the sum. One addition,
+/// where a cast has to look for values that do not fit. 52 days at most, more than any run.
 #[inline(always)]
 pub(super) fn whole_ns(ns: f64) -> u64 {
     const SHIFT: f64 = (1u64 << 52) as f64;

@@ -27,8 +27,8 @@ impl Stream {
     /// The stream `index` of a purpose in a run under `seed`.
     #[inline]
     pub(super) fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
-        // Seed and index go in differently, so that they are not interchangeable, and each through a round of its own, so that
-        // neighbours begin far apart.
+        // Seed and index go in differently, so that they are not interchangeable, and each through a round of its own,
+        // so that neighbours begin far apart.
         let run = mix(seed.wrapping_add(STEP.wrapping_mul(1 + purpose as u64)));
         Self(mix(run.wrapping_add(index.wrapping_mul(STRIDE))))
     }

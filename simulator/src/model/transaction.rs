@@ -2,8 +2,8 @@
 
 use super::streams::Stream;
 
-/// A transaction in flight. Its memory is reused when it ends: two cache lines, of which the first holds what each event
-/// touches.
+/// A transaction in flight. Its memory is reused when it ends: two cache lines, of which the first holds what each
+/// event touches.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Transaction {

@@ -1,11 +1,12 @@
-//! Which transactions does the heatmap's and the knee's window hold? It depends on when the last commit was, which is known
-//! only at the end.
+//! Which transactions does the heatmap's and the knee's window hold? It depends on when the last commit was, which is
+//! known only at the end.
 //!
 //! Both windows begin a tenth after the first submission and end a tenth before the last commit, of the time between
 //! the two. Before the run is over, these instants are known to lie within a margin, if the last commit is near the end
-//! of the run and the first submission near its beginning. Transactions outside of both margins are counted at once; those inside are kept, and
-//! judged at the end. The margin shrinks as the number of transactions grows, so that what is kept does not. A run in
-//! which the first or last instant lies elsewhere is repeated with a wider margin: the result is always exact.
+//! of the run and the first submission near its beginning. Transactions outside of both margins are counted at once;
+//! those inside are kept, and judged at the end. The margin shrinks as the number of transactions grows, so that what
+//! is kept does not. A run in which the first or last instant lies elsewhere is repeated with a wider margin: the
+//! result is always exact.
 
 use super::recorder::{Row, Tally};
 use crate::cell::Cell;

@@ -4,7 +4,7 @@ use super::{Kind, Outcome, Refresh, Run, SERVICE, Sampler, whole_ns};
 
 impl Run<'_> {
     /// Sends the publish.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
@@ -69,7 +69,7 @@ impl Run<'_> {
     }
 
     /// The answer of a lost publish is under way.
-    #[inline]
+    #[inline(always)]
     fn answer_lost(&mut self, index: u32, now_ns: u64) {
         let transaction = &mut self.transactions[index as usize];
         let answer_ns = match &self.model.failed_publish {
@@ -80,7 +80,7 @@ impl Run<'_> {
     }
 
     /// An attempt is lost, and the client knows.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lost(&mut self, index: u32, now_ns: u64) {
         let model = self.model;
         let transaction = &mut self.transactions[index as usize];
@@ -98,7 +98,7 @@ impl Run<'_> {
         if failures >= model.retry.attempts_max && !model.cell.rules.abort_pays_refresh {
             return self.finish(index, then_ns, Outcome::AttemptsSpent);
         }
-        if model.same_backoff && failures < model.retry.attempts_max {
+        if model.same_backoff && !model.at_once && failures < model.retry.attempts_max {
             let wait_ns = self.backoff_ns(index, true);
             if !self.budget_allows(index, then_ns + wait_ns) {
                 return self.finish(index, then_ns, Outcome::BudgetSpent);

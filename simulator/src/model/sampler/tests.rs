@@ -58,7 +58,8 @@ fn moments_agree_with_closed_forms() {
     close(moments.kurtosis, w.powi(4) + 2.0 * w.powi(3) + 3.0 * w * w - 6.0);
 }
 
-/// Sums by the approximation cannot be told from exact ones in samples of 100,000, from the smallest that it is used for.
+/// Sums by the approximation cannot be told from exact ones in samples of 100,000, from the smallest that it is used
+/// for.
 #[test]
 fn approximate_sums_are_as_exact_ones() {
     let n = 100_000;
