@@ -29,10 +29,10 @@ pub struct GridSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<String>,
     /// Only the study's cells of a thinned grid.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thinned: bool,
     /// Settings, lists of them for axes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub cell: Value,
 }
 
