@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use lakemark_core::clock::{Cpu, Mode};
 use lakemark_results::table::OutputFormat;
+use lakemark_sweep::Shard;
 
 /// Measures what a table format's metadata costs: to commit, to load, to contend for.
 ///
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Resume(ResumeOptions),
     /// Show every request of one commit or load
     Trace(TraceOptions),
+    /// Simulate commit contention over a grid of cells: loads, tables, providers, protocols, retry policies
+    Simulate(SimulateOptions),
     /// List formats, catalogs, stores, scenarios and studies
     List(ListOptions),
     /// Run one cell: reads it from standard input, writes its records to standard output (docs/PROTOCOL.md)
@@ -126,6 +129,9 @@ pub(crate) struct ReproduceOptions {
     /// A tenth of the work
     #[arg(long, conflicts_with = "appends")]
     pub(crate) quick: bool,
+    /// Seeds of each cell, for a study that is simulated [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: Option<u32>,
     /// A setting of a format
     #[arg(long = "set", value_name = "FORMAT.NAME=VALUE")]
     pub(crate) settings: Vec<String>,
@@ -192,6 +198,105 @@ pub(crate) struct TraceOptions {
     /// Form of what is printed: text, json or csv
     #[arg(long = "format", default_value_t = OutputFormat::Text, value_name = "FORM")]
     pub(crate) output: OutputFormat,
+}
+
+/// Options of `simulate`.
+///
+/// Each option that takes values with commas between them makes an axis of the grid; it takes the place of what the file
+/// says. docs/SWEEPS.md describes the file, the rows and how a sweep is split over machines.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct SimulateOptions {
+    /// What to do with rows that there are already.
+    #[command(subcommand)]
+    pub(crate) command: Option<SimulateCommand>,
+    /// A grid: a TOML file, the name of a study (endive-2026), or, with --resume, the folder of a sweep
+    pub(crate) grid: Option<String>,
+    /// Transactions that arrive a second
+    #[arg(long, value_delimiter = ',', value_name = "PER_S", allow_hyphen_values = true)]
+    pub(crate) load: Vec<String>,
+    /// Clients in closed loop, in place of a load
+    #[arg(long, value_delimiter = ',', value_name = "N", allow_hyphen_values = true, conflicts_with = "load")]
+    pub(crate) clients: Vec<String>,
+    /// Tables of the catalog
+    #[arg(long, value_delimiter = ',', value_name = "N", allow_hyphen_values = true)]
+    pub(crate) tables: Vec<String>,
+    /// Profiles of the store
+    #[arg(long, value_delimiter = ',', value_name = "STORE")]
+    pub(crate) provider: Vec<String>,
+    /// Commit protocols
+    #[arg(long, value_delimiter = ',', value_name = "PROTOCOL")]
+    pub(crate) protocol: Vec<String>,
+    /// Retry policies
+    #[arg(long, value_delimiter = ',', value_name = "POLICY")]
+    pub(crate) retry: Vec<String>,
+    /// Shares of FastAppends and ValidatedOverwrites, in percent: 90/10
+    #[arg(long, value_delimiter = ',', value_name = "FA/VO", allow_hyphen_values = true)]
+    pub(crate) mix: Vec<String>,
+    /// Catalogs: a service's latency in milliseconds, or storage
+    #[arg(long, value_delimiter = ',', value_name = "MS|storage", allow_hyphen_values = true)]
+    pub(crate) catalog: Vec<String>,
+    /// Exponents of a Zipf choice of tables, in place of a uniform one
+    #[arg(long, value_delimiter = ',', value_name = "EXPONENT", allow_hyphen_values = true)]
+    pub(crate) zipf: Vec<String>,
+    /// Any setting of a cell, by its path
+    #[arg(long = "set", value_name = "SETTING=VALUE,VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// Run each cell with the seeds 1 to N [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) seeds: Option<u32>,
+    /// Run a part of the cells: part I, from 0, of N
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Threads [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Folder that the folders of sweeps are made in
+    #[arg(long, default_value = "runs", value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Name of the folder [default: from the date]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Go on with the sweep of this name, or of the folder given as grid, if there is one: rows present are skipped
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Begin a sweep however large it is
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Show how many cells there are and what they vary, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Form of what is printed: text, json or csv
+    #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub(crate) format: OutputFormat,
+}
+
+/// What to do with rows that there are already.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SimulateCommand {
+    /// Put the rows of several sweeps or shards of one grid into one Parquet file, sorted by cell and seed
+    Merge {
+        /// The file to write
+        out: PathBuf,
+        /// Parquet files, folders of sweeps, or patterns such as 'runs/shard-*'
+        #[arg(required = true)]
+        parts: Vec<String>,
+    },
+    /// Draw the rows of a sweep: heatmaps, knees, throughput and latency, as one HTML file
+    Plot {
+        /// Parquet files, folders of sweeps, or patterns
+        #[arg(required = true)]
+        rows: Vec<String>,
+        /// The file to write [default: plots.html beside the rows]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Definition of the metrics: drain, table, heatmap or knee [default: drain where cells have it, else table]
+        #[arg(long, value_name = "NAME")]
+        definition: Option<String>,
+        /// Setting on the vertical axis of heatmaps [default: the first that varies]
+        #[arg(long, value_name = "SETTING")]
+        y: Option<String>,
+    },
 }
 
 /// What to list.

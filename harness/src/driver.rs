@@ -64,7 +64,7 @@ pub(crate) fn run(folder: &RunFolder, cells: &[Cell], jobs: Option<u16>) -> Resu
 }
 
 /// Waits for the signal of a terminal (Ctrl-C) or of whatever runs this (termination).
-async fn until_signal() -> std::io::Result<()> {
+pub(crate) async fn until_signal() -> std::io::Result<()> {
     #[cfg(unix)]
     {
         let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

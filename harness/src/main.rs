@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Reproduce(options) => cmd::reproduce::run(&options),
         Command::Resume(options) => cmd::resume::run(&options),
         Command::Trace(options) => cmd::trace::run(&options),
+        Command::Simulate(options) => cmd::simulate::run(&options),
         Command::List(options) => cmd::list::run(&options),
     };
     match ended {

@@ -39,6 +39,35 @@ impl Progress {
     }
 }
 
+/// The bar of a sweep: runs done, how many a second, time left. Draws nothing unless standard error is a terminal.
+#[derive(Debug)]
+pub(crate) struct SweepProgress(ProgressBar);
+
+impl SweepProgress {
+    /// A bar for a sweep of so many runs.
+    pub(crate) fn new(runs: u64) -> Self {
+        let target =
+            if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(runs), target);
+        let template = "{bar:40} {human_pos}/{human_len} runs, {per_sec} {elapsed:>5} (left {eta})";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// One more run is done.
+    pub(crate) fn run(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for SweepProgress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 impl CellProgress {
     /// Takes note of a line of the worker.
     pub(crate) fn line(&self, raw: &str) {

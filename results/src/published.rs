@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-const STUDIES: [(&str, &str); 4] = [
+const STUDIES: [(&str, &str); 5] = [
     ("lance-2026", include_str!("../published/lance-2026.csv")),
     ("wal-2026", include_str!("../published/wal-2026.csv")),
     ("oltp-2025", include_str!("../published/oltp-2025.csv")),
     ("cas-2025", include_str!("../published/cas-2025.csv")),
+    ("endive-2026", include_str!("../published/endive-2026.csv")),
 ];
 
 /// Why a study cannot be had.
@@ -187,13 +188,16 @@ mod tests {
             assert!(study.figures.iter().all(|figure| figure.source == name));
             study.figures.len()
         });
-        assert_eq!(figures, [48, 56, 20, 6]);
+        assert_eq!(figures, [48, 56, 20, 6, 183]);
     }
 
     #[test]
     fn unknown_studies_and_broken_rows_are_named() {
         let message = Study::load("lance").unwrap_err().to_string();
-        assert_eq!(message, r#"unknown study "lance": the studies are lance-2026, wal-2026, oltp-2025, cas-2025"#);
+        assert_eq!(
+            message,
+            r#"unknown study "lance": the studies are lance-2026, wal-2026, oltp-2025, cas-2025, endive-2026"#
+        );
         let header = "source,study,system,catalog,store,scenario,parameter,metric,unit,value,note";
         let message = Study::parse("x", &format!("{header}\na,b\n")).unwrap_err().to_string();
         assert!(message.starts_with("published/x.csv: ") && message.contains("line: 2"), "{message}");

@@ -7,7 +7,7 @@ use lakemark_scenarios::definition::{self, Definition};
 use lakemark_scenarios::{SCENARIOS, ScenarioInfo};
 use lakemark_stores::profile::Profile;
 
-use super::{Ended, run};
+use super::{Ended, run, simulate};
 use crate::cli::{ListOptions, Listed};
 use crate::{output, registry};
 
@@ -131,13 +131,12 @@ fn studies() -> Result<Table> {
     for name in Study::names() {
         let figures = Study::load(name)?.figures.len();
         let definition = definitions.iter().find(|definition| definition.study.as_deref() == Some(name));
-        let command = definition.map(|definition| format!("lakemark reproduce {}", definition.name));
-        table.push(vec![
-            text(name),
-            Field::Count(figures as u64),
-            Field::text(command.as_deref()),
-            Field::text(definition.map(|definition| definition.title.as_str())),
-        ]);
+        let is_simulated = name == simulate::endive::STUDY;
+        let command = definition.map(|definition| definition.name.as_str()).or(is_simulated.then_some(name));
+        let command = command.map(|name| format!("lakemark reproduce {name}"));
+        let title = definition.map(|definition| definition.title.as_str());
+        let title = title.or(is_simulated.then_some("commit contention, simulated: 2,090 cells, 5 seeds"));
+        table.push(vec![text(name), Field::Count(figures as u64), Field::text(command.as_deref()), Field::text(title)]);
     }
     Ok(table)
 }

@@ -4,6 +4,7 @@ pub(crate) mod list;
 pub(crate) mod reproduce;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod trace;
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use lakemark_results::compare::{self, ComparisonRow, Measured};
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
@@ -11,7 +11,7 @@ use lakemark_results::summary::CellSummary;
 use lakemark_results::table::Table;
 use lakemark_scenarios::definition::{Definition, Expected};
 
-use super::{Ended, run};
+use super::{Ended, run, simulate};
 use crate::cli::ReproduceOptions;
 use crate::output;
 use crate::plan::{self, Cell, How};
@@ -21,6 +21,15 @@ use crate::plan::{self, Cell, How};
 /// # Errors
 /// If what was asked for cannot be planned, or the run cannot be kept.
 pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
+    if options.study == simulate::endive::STUDY {
+        return simulate::endive::run(options);
+    }
+    let is_measured = if options.seeds.is_none() {
+        Ok(())
+    } else {
+        Err(anyhow!("--seeds: {:?} is no simulated study; allowed: --seed", options.study))
+    };
+    plan::usage(is_measured)?;
     let (definition, study, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = run::start(&definition.name, &cells, &options.how)? else {
         return Ok(Ended::Verified);

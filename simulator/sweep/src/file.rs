@@ -142,8 +142,8 @@ impl FileWriter {
                     let column = vec![field.name().clone()].into();
                     properties = properties.set_column_dictionary_enabled(column, false);
                 }
-                let file = File::create(&self.unfinished)
-                    .map_err(|error| SweepError::io("write", &self.unfinished, error))?;
+                let file =
+                    File::create(&self.unfinished).map_err(|error| SweepError::io("write", &self.unfinished, error))?;
                 let writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build()));
                 self.writer.insert(writer.map_err(|error| broken(&error))?)
             }
@@ -202,7 +202,8 @@ impl FileReader {
         let grid = grid(&builder).map_err(|error| broken(&error))?;
         let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or_default();
         let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let kept: Vec<usize> = (0..names.len()).filter(|place| wanted.is_none_or(|wants| wants(&names[*place]))).collect();
+        let kept: Vec<usize> =
+            (0..names.len()).filter(|place| wanted.is_none_or(|wants| wants(&names[*place]))).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), kept.iter().copied());
         let header = Arc::new(Header::new(kept.into_iter().map(|place| names[place].clone()).collect()));
         let reader =
@@ -222,7 +223,8 @@ impl FileReader {
 
     fn row(&self, batch: &RecordBatch, place: usize) -> Result<RowRead, SweepError> {
         let values = batch.columns().iter().map(|column| scalar(column, place)).collect::<Option<Vec<_>>>();
-        let values = values.ok_or_else(|| SweepError::parquet(&self.path, "a column has a type that no sweep writes"))?;
+        let values =
+            values.ok_or_else(|| SweepError::parquet(&self.path, "a column has a type that no sweep writes"))?;
         Ok(RowRead { header: Arc::clone(&self.header), values })
     }
 }

@@ -78,7 +78,8 @@ impl SweepFolder {
         }
         std::fs::create_dir_all(&parts).map_err(|error| SweepError::io("create", &parts, error))?;
         let file = path.join("sweep.toml");
-        let text = toml::to_string(&manifest).map_err(|error| SweepError::io("write", &file, std::io::Error::other(error)))?;
+        let text =
+            toml::to_string(&manifest).map_err(|error| SweepError::io("write", &file, std::io::Error::other(error)))?;
         let unfinished = path.join("sweep.toml.unfinished");
         std::fs::write(&unfinished, text).map_err(|error| SweepError::io("write", &unfinished, error))?;
         std::fs::rename(&unfinished, &file).map_err(|error| SweepError::io("write", &file, error))?;
@@ -143,7 +144,8 @@ impl SweepFolder {
     pub(crate) fn keep(&self, mut rows: Vec<RowRead>) -> Result<(), SweepError> {
         rows.sort_by_key(RowRead::key);
         let next = self.parts()?.last().and_then(|path| number(path)).map_or(0, |last| last + 1);
-        let mut writer = FileWriter::new(&self.path.join("parts").join(format!("{next:06}.parquet")), &self.manifest.grid)?;
+        let mut writer =
+            FileWriter::new(&self.path.join("parts").join(format!("{next:06}.parquet")), &self.manifest.grid)?;
         rows.into_iter().try_for_each(|row| writer.push(row))?;
         writer.finish()
     }

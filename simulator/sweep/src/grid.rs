@@ -112,6 +112,11 @@ impl GridSpec {
         })
     }
 
+    /// The grid as the text of a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
     /// Sets one setting, `values` as an axis if there are several.
     pub fn set(&mut self, path: &str, mut values: Vec<Value>) {
         let value = if values.len() == 1 { values.remove(0) } else { Value::Array(values) };
@@ -238,17 +243,17 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// Cells that the settings change: the default one, or those of a study.
 fn bases(spec: &GridSpec, origin: &str) -> Result<Vec<Base>, SweepError> {
     let json = |cell: &Cell| {
-        serde_json::to_value(cell).map_err(|error| SweepError::grid(origin, format!("a cell has no JSON form: {error}")))
+        serde_json::to_value(cell)
+            .map_err(|error| SweepError::grid(origin, format!("a cell has no JSON form: {error}")))
     };
     match spec.study.as_deref() {
-        None => Ok(vec![Base { experiment: None, cell: json(&Cell::default())? }]),
+        // Followed to their ends: of what is in flight at the end of a run, the study's metrics know nothing.
+        None => Ok(vec![Base { experiment: None, cell: json(&Cell { drain: true, ..Cell::default() })? }]),
         Some("endive-2026") => studies::endive_2026()
             .iter()
             .filter(|study| !spec.thinned || crate::endive::is_in_thinned(study))
             .map(|study| Ok(Base { experiment: Some(study.experiment), cell: json(&study.cell)? }))
             .collect(),
-        Some(name) => {
-            Err(SweepError::grid(origin, format!("study is {name:?}; allowed: {}", STUDIES.join(", "))))
-        }
+        Some(name) => Err(SweepError::grid(origin, format!("study is {name:?}; allowed: {}", STUDIES.join(", ")))),
     }
 }

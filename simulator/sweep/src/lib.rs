@@ -4,17 +4,20 @@
 //! A [`GridSpec`] from a file or from options becomes a checked [`Grid`]; [`run`](run::run) simulates its cells into a
 //! [`SweepFolder`]; [`merge`](merge::merge) puts the rows of several together. `docs/SWEEPS.md` describes files and columns.
 
-mod endive;
+pub mod endive;
 mod error;
+pub mod estimate;
 pub mod file;
 mod folder;
 mod grid;
 pub mod merge;
 mod node;
+pub mod plot;
 pub mod row;
 pub mod run;
 mod settings;
 pub mod sketch;
+pub mod summary;
 
 pub use error::SweepError;
 pub use folder::{Manifest, Shard, SweepFolder, row_files};

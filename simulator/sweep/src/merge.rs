@@ -26,15 +26,19 @@ pub struct Merged {
 /// # Errors
 /// If a file is not of a sweep, they are of different grids, or two hold different rows for one cell and seed.
 pub fn merge(parts: &[PathBuf], out: &Path) -> Result<Merged, SweepError> {
+    merge_by(parts, out, FILES_MAX)
+}
+
+fn merge_by(parts: &[PathBuf], out: &Path, files_max: usize) -> Result<Merged, SweepError> {
     let Some(first) = parts.first() else { return Err(SweepError::Rows("there are no rows to merge".to_owned())) };
     let grid = FileReader::open(first, Some(&|_| false))?.grid().clone();
     let mut level = 0;
     let mut parts = parts.to_vec();
     let mut made: Vec<PathBuf> = Vec::new();
     let mut repeated = 0;
-    while parts.len() > FILES_MAX {
+    while parts.len() > files_max {
         let mut merged = Vec::new();
-        for (place, group) in parts.chunks(FILES_MAX).enumerate() {
+        for (place, group) in parts.chunks(files_max).enumerate() {
             let path = out.with_extension(format!("merged-{level}-{place}"));
             repeated += merge_few(group, &path, &grid)?.repeated;
             merged.push(path);
@@ -101,4 +105,41 @@ fn merge_few(parts: &[PathBuf], out: &Path, grid: &GridSpec) -> Result<Merged, S
     }
     writer.finish()?;
     Ok(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Field, Scalar};
+
+    #[test]
+    fn more_files_than_can_be_open_merge_in_levels() {
+        let scratch = tempfile::tempdir().unwrap();
+        let grid = GridSpec::new("parts");
+        let row = |cell: u64| {
+            let field = |name: &str| Field { name: name.to_owned(), value: Scalar::Count(Some(cell)) };
+            RowRead::new(vec![field("cell"), field("seed")])
+        };
+        let parts: Vec<PathBuf> = (0..11)
+            .map(|part| {
+                let path = scratch.path().join(format!("{part}.parquet"));
+                let mut writer = FileWriter::new(&path, &grid).unwrap();
+                // Each row is in two files.
+                (0..110).filter(|cell| [part, (part + 1) % 11].contains(&(cell % 11))).for_each(|cell| {
+                    writer.push(row(cell)).unwrap();
+                });
+                writer.finish().unwrap();
+                path
+            })
+            .collect();
+        let (levels, once) = (scratch.path().join("levels.parquet"), scratch.path().join("once.parquet"));
+        let expected = Merged { rows: 110, repeated: 110 };
+        assert_eq!(merge_by(&parts, &levels, 2).unwrap(), expected);
+        assert_eq!(merge_by(&parts, &once, 64).unwrap(), expected);
+        assert_eq!(std::fs::read(&levels).unwrap(), std::fs::read(&once).unwrap());
+        let keys = FileReader::open(&levels, None).unwrap().map(|row| row.unwrap().key());
+        assert!(keys.eq((0..110).map(|cell| (cell, cell))));
+        // Nothing in between is left.
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 13);
+    }
 }

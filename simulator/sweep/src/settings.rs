@@ -56,9 +56,9 @@ pub(crate) fn cell(base: &Value, variant: Value) -> Result<Cell, String> {
         }
         given.insert("fast_append_ratio".to_owned(), fast_append_ratio(&mix)?.into());
     }
-    let gives_rate = given.get("arrivals").is_some_and(|arrivals| {
-        ["scale_ms", "mean_ms", "rates_per_s"].iter().any(|name| arrivals.get(name).is_some())
-    });
+    let gives_rate = given
+        .get("arrivals")
+        .is_some_and(|arrivals| ["scale_ms", "mean_ms", "rates_per_s"].iter().any(|name| arrivals.get(name).is_some()));
     let names: Vec<String> = given.keys().cloned().collect();
     let mut settings = base.clone();
     merge(&mut settings, Value::Object(given));
@@ -131,7 +131,11 @@ fn set_load(arrivals: &mut Value, load: &Value) -> Result<(), String> {
             let (on_ms, off_ms) = (number(arrivals, "on_ms", 1.0)?, number(arrivals, "off_ms", 0.0)?);
             ("mean_ms", gap_ms * on_ms / (on_ms + off_ms))
         }
-        _ => return Err(format!("{LOAD} does not apply to arrivals of kind {kind:?}; allowed: log-normal, exponential, on-off")),
+        _ => {
+            return Err(format!(
+                "{LOAD} does not apply to arrivals of kind {kind:?}; allowed: log-normal, exponential, on-off"
+            ));
+        }
     };
     arrivals[name] = value.into();
     Ok(())
@@ -141,7 +145,9 @@ fn set_load(arrivals: &mut Value, load: &Value) -> Result<(), String> {
 fn fast_append_ratio(mix: &Value) -> Result<f64, String> {
     let refuse = |why: &str| {
         let shown = mix.as_str().map_or_else(|| mix.to_string(), str::to_owned);
-        format!("{MIX} is {shown}{why}; allowed: shares of FastAppends and ValidatedOverwrites that sum to 100, as in \"90/10\"")
+        format!(
+            "{MIX} is {shown}{why}; allowed: shares of FastAppends and ValidatedOverwrites that sum to 100, as in \"90/10\""
+        )
     };
     let shares: Option<Vec<f64>> =
         mix.as_str().and_then(|text| text.split('/').map(|share| share.trim().parse().ok()).collect());

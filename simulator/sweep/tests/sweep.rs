@@ -29,8 +29,7 @@ fn grid(text: &str) -> Grid {
 }
 
 fn folder(path: &Path, grid: &Grid, shard: Shard) -> SweepFolder {
-    let manifest =
-        Manifest { tool_version: "0".to_owned(), command: Vec::new(), grid: grid.spec().clone(), shard };
+    let manifest = Manifest { tool_version: "0".to_owned(), command: Vec::new(), grid: grid.spec().clone(), shard };
     SweepFolder::create(path, manifest).unwrap()
 }
 
@@ -137,23 +136,4 @@ fn rows_of_other_grids_or_of_other_files_do_not_merge() {
     std::fs::write(&text, "no parquet").unwrap();
     let message = merge(&[text], &out).unwrap_err().to_string();
     assert!(message.contains("text.parquet") && !message.contains('\n'), "{message}");
-}
-
-#[test]
-fn many_parts_merge_in_levels() {
-    let scratch = tempfile::tempdir().unwrap();
-    let text = "seeds = 150\n[cell]\nduration_ms = 10_000\n";
-    let grid = grid(text);
-    let one = whole(&scratch.path().join("one"), &grid, 2);
-    let folder = folder(&scratch.path().join("parts"), &grid, Shard::WHOLE);
-    for _ in 0..150 {
-        let stop = AtomicBool::new(false);
-        let mut tell = || stop.store(true, Ordering::Relaxed);
-        run(&folder, &grid, &folder.done().unwrap(), How { threads: 1, stop: &stop }, &mut tell).unwrap();
-    }
-    complete(&folder, &grid, 1);
-    folder.finish().unwrap();
-    assert_eq!(std::fs::read(one).unwrap(), std::fs::read(folder.rows()).unwrap());
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 3, "{left:?}");
 }
