@@ -15,8 +15,30 @@ const REFERENCE: &str = include_str!("../reference/endive-2026.csv");
 /// Standard errors that two means may be apart.
 const ERRORS_MAX: f64 = 3.0;
 
-/// Share of differences that chance puts beyond that: Student's t with the 8 degrees of freedom of 2 × 5 seeds.
-pub const CHANCE_SHARE: f64 = 0.017;
+/// Seeds of the thinned grid.
+pub const QUICK_SEEDS: u32 = 3;
+
+/// Seeds of the reference.
+const REFERENCE_SEEDS: u32 = 5;
+
+/// Share of differences that chance alone puts beyond three standard errors, where a mean over so many seeds is compared
+/// with the reference: Student's t with the seeds of both, less two, degrees of freedom.
+pub fn chance_share(seeds: u32) -> f64 {
+    let freedom = seeds.saturating_sub(1) + REFERENCE_SEEDS - 1;
+    // Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    let angle = (ERRORS_MAX / f64::from(freedom).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    let mut term = if is_odd { cosine } else { 1.0 };
+    let mut sum = if freedom == 1 { 0.0 } else { term };
+    let mut step = if is_odd { 3 } else { 2 };
+    while step < freedom {
+        term *= cosine * cosine * f64::from(step - 1) / f64::from(step);
+        sum += term;
+        step += 2;
+    }
+    1.0 - if is_odd { std::f64::consts::FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
+}
 
 /// Metrics of the reference: name there, and of the row's column.
 const COMPARED: [(&str, &str); 12] = [
@@ -290,6 +312,13 @@ mod tests {
         assert_eq!(thinned % 10, 0);
         assert!((200..400).contains(&thinned), "{thinned}");
         assert!(Reproduced::new(&cells).figures().unwrap().len() > 80);
+    }
+
+    #[test]
+    fn chance_is_that_of_students_t() {
+        for (seeds, share) in [(1, 0.0399), (2, 0.0301), (3, 0.0240), (5, 0.0171), (6, 0.0150), (1_000, 0.0028)] {
+            assert!((chance_share(seeds) - share).abs() < 1e-4, "{seeds}: {}", chance_share(seeds));
+        }
     }
 
     #[test]

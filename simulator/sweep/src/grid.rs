@@ -257,3 +257,74 @@ fn bases(spec: &GridSpec, origin: &str) -> Result<Vec<Base>, SweepError> {
         Some(name) => Err(SweepError::grid(origin, format!("study is {name:?}; allowed: {}", STUDIES.join(", ")))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str, words: &[&str]) {
+        let message = match GridSpec::parse(text, "grid.toml").and_then(|spec| Grid::new(spec, "grid.toml")) {
+            Ok(_) => panic!("{text} is accepted"),
+            Err(error) => error.to_string(),
+        };
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        assert!(message.starts_with("grid.toml") && !message.contains('\n'), "{message}");
+    }
+
+    #[test]
+    fn bad_grids_are_refused_in_one_line_that_names_the_file() {
+        refused("[cell]\nload_per_s = -1", &["load_per_s", "-1", "more than 0"]);
+        refused("[cell]\ntables = [1, 0]", &["tables is 0", "1 to"]);
+        refused("[cell]\nmix = '90/20'", &["90/20", "110", "sum to 100"]);
+        refused("[cell]\nprovider = 's4'", &["s4", "s3-express"]);
+        refused("[cell]\ntabels = 1", &["tabels", "tables"]);
+        refused("[cell]\ntables = []", &["tables", "empty"]);
+        refused("[cell]\narrivals = {kind = 'exponential', mean = 5}", &["arrivals", "mean_ms"]);
+        refused("sedes = 5", &["grid.toml:1", "sedes", "seeds"]);
+        refused("seeds = 0", &["seeds is 0", "1 to"]);
+        refused("seeds = -1", &["seeds is -1", "1 to"]);
+        refused("study = 'endive'", &["endive", "endive-2026"]);
+        refused("cell = 5", &["5", "table"]);
+        refused("name = ", &["grid.toml:1"]);
+        let many: Vec<String> = (1..=2_000).map(|n| n.to_string()).collect();
+        let axis = |name: &str| format!("{name} = [{}]\n", many.join(","));
+        let names =
+            ["duration_ms", "load_per_s", "partitions", "real_conflict_probability", "sums_exact_below", "tables"];
+        let text: String = names.iter().map(|name| axis(name)).collect();
+        refused(&format!("[cell]\n{text}"), &["2^64", "tables 2000"]);
+    }
+
+    #[test]
+    fn a_study_is_changed_by_settings_and_keeps_its_own() {
+        let spec = GridSpec::parse("study = 'endive-2026'\n[cell]\nretry = ['immediate', 'split']", "x.toml").unwrap();
+        let grid = Grid::new(spec, "x.toml").unwrap();
+        assert_eq!((grid.spec().name.as_str(), grid.cells(), grid.runs()), ("x", 4_180, 20_900));
+        let first = grid.cell(0).unwrap();
+        assert_eq!((first.experiment, first.cell), (Some("exp1"), studies::endive_2026()[0].cell.clone()));
+        let last = grid.cell(4_179).unwrap();
+        assert_eq!(last.cell.arrivals, studies::endive_2026()[2_089].cell.arrivals);
+        assert!(grid.cell(4_180).is_err());
+    }
+
+    #[test]
+    fn cells_without_a_study_are_followed_to_their_end() {
+        assert!(Grid::new(GridSpec::new("x"), "x").unwrap().cell(0).unwrap().cell.drain);
+    }
+
+    #[test]
+    fn a_grid_comes_back_from_its_text() {
+        let text = "name = 'x'\nseeds = 2\n[[cell]]\nload_per_s = [0.1, 0.30000000000000004]\n[[cell]]\ntables = 3\n";
+        let spec = GridSpec::parse(text, "x.toml").unwrap();
+        assert_eq!(GridSpec::parse(&spec.to_toml(), "x.toml").unwrap(), spec);
+        assert_eq!(Grid::new(spec, "x.toml").unwrap().cells(), 3);
+    }
+
+    #[test]
+    fn strides_visit_everything_once() {
+        for count in [1, 2, 10, 64, 2_090, 9_973] {
+            let stride = stride(count);
+            let seen: std::collections::BTreeSet<u64> = (0..count).map(|i| i * stride % count).collect();
+            assert_eq!(seen.len() as u64, count);
+        }
+    }
+}

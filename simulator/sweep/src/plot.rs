@@ -177,12 +177,11 @@ fn latency_curves(group: &Group<'_>, panel: &Panel<'_>, definition: &str, metric
     .draw()
 }
 
+/// Where a cell of a column stands in a chart; none if it does not.
+type Place<'a> = dyn Fn(usize, &CellMeans) -> Option<(f64, f64)> + 'a;
+
 /// A curve for each row, along its columns.
-fn curves(
-    group: &Group<'_>,
-    panel: &Panel<'_>,
-    point: &dyn Fn(usize, &CellMeans) -> Option<(f64, f64)>,
-) -> Vec<(String, Vec<Point>)> {
+fn curves(group: &Group<'_>, panel: &Panel<'_>, point: &Place<'_>) -> Vec<(String, Vec<Point>)> {
     let rows = group.y.iter().zip(&panel.cells);
     let curve = |(label, cells): (&layout::Value, &Vec<Option<&CellMeans>>)| {
         let points = cells.iter().enumerate().filter_map(|(x, cell)| {

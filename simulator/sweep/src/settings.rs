@@ -157,7 +157,7 @@ fn fast_append_ratio(mix: &Value) -> Result<f64, String> {
         return Err(refuse(", which has a negative share"));
     }
     // Written with decimals, shares need not sum exactly.
-    if !((sum - 100.0).abs() < 1e-9) {
+    if !sum.is_finite() || (sum - 100.0).abs() > 1e-9 {
         return Err(refuse(&format!(", which sums to {sum}")));
     }
     Ok(fast_append / 100.0)

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use lakemark_simulator::simulate;
 use lakemark_sweep::file::{FileReader, RowRead};
 use lakemark_sweep::merge::merge;
+use lakemark_sweep::plot::{self, Plot};
 use lakemark_sweep::row::Scalar;
 use lakemark_sweep::run::{How, run, shard_runs};
+use lakemark_sweep::summary::summarize;
 use lakemark_sweep::{Grid, GridSpec, Manifest, Shard, SweepFolder, sketch};
 
 const GRID: &str = r#"
@@ -120,6 +122,37 @@ fn a_row_holds_what_the_model_found() {
     }
     let few = FileReader::open(&path, Some(&|name| name == "tables")).unwrap().next().unwrap().unwrap();
     assert_eq!(few.fields().count(), 1);
+}
+
+#[test]
+fn plots_hold_every_cell_axis_and_value_and_need_nothing_else() {
+    let scratch = tempfile::tempdir().unwrap();
+    let grid = grid(GRID);
+    let path = whole(&scratch.path().join("one"), &grid, 2);
+    let files = [path];
+    let definition = plot::definition_for(&summarize(&files, &[]).unwrap());
+    assert_eq!(definition, "drain");
+    let cells = summarize(&files, &plot::metrics(definition)).unwrap();
+    assert_eq!(cells.len(), 24);
+    let page = plot::page(&cells, &Plot { title: "a < b", definition, y: None, grid: &grid.spec().to_toml() });
+    for text in ["a &lt; b", "offered load, transactions/s", "tables ↓", "Success rate, %", "99th percentile", "Knees"]
+    {
+        assert!(page.contains(text), "no {text:?}");
+    }
+    // Arrivals and mix are the panels; loads and tables the axes of each.
+    assert_eq!(page.matches("<summary>fast_append_ratio").count() + page.matches("<summary>arrivals").count(), 4);
+    assert_eq!(page.matches("aria-label=\"Success rate, %\"").count(), 4);
+    for load in ["1", "2.5", "4"] {
+        assert!(page.matches(&format!(">{load}</text>")).count() >= 4 * 6, "load {load}");
+    }
+    for cell in &cells {
+        let mean = cell.mean("drain_all_latency_p99_ms").unwrap();
+        assert!(page.contains(&format!("cell {}: {mean} ±", cell.settings.key().0)), "cell {}", cell.settings.key().0);
+    }
+    assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="), "it needs something else");
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    let by_mix = plot::page(&cells, &Plot { title: "", definition, y: Some("fast_append_ratio"), grid: "" });
+    assert!(by_mix.contains("share of FastAppends ↓"));
 }
 
 #[test]

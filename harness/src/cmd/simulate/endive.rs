@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use lakemark_results::table::{Column, Field, Row, Table};
-use lakemark_sweep::endive::{self, Agreement, CHANCE_SHARE, FigureRow, Reproduced};
+use lakemark_sweep::endive::{self, Agreement, FigureRow, Reproduced};
 use lakemark_sweep::{Grid, GridSpec, Shard, summary};
 
 use super::{Ended, announce, complete, create, draw, threads};
@@ -20,7 +20,8 @@ pub(crate) const STUDY: &str = "endive-2026";
 pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     plan::usage(refuse_others(options))?;
     let mut spec = GridSpec { thinned: options.quick, ..GridSpec::study(STUDY) };
-    spec.seeds = options.seeds.unwrap_or(spec.seeds);
+    spec.seeds = options.seeds.unwrap_or(if options.quick { endive::QUICK_SEEDS } else { spec.seeds });
+    let seeds = spec.seeds;
     let grid = Grid::new(spec, STUDY)?;
     let threads = threads(options.how.jobs);
     if options.how.dry_run {
@@ -47,7 +48,7 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
         output::print_table(&Table::of(&agreements.iter().map(Agreed).collect::<Vec<_>>()), options.how.format)?;
         output::print(&format!(
             "Chance alone puts about {:.1} % of differences beyond 3 standard errors.",
-            100.0 * CHANCE_SHARE
+            100.0 * endive::chance_share(seeds)
         ))?;
         output::print(&format!("\nRows: {}\nPlots: {}", rows.display(), plots.display()))?;
     }

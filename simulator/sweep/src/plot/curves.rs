@@ -63,12 +63,14 @@ impl Curves<'_> {
         for (place, (name, points)) in self.curves.iter().enumerate() {
             let colour = LINES[place % LINES.len()];
             let places: Vec<[f64; 2]> = points.iter().map(|(point, _)| at(*point)).collect();
-            svg.path(&places, colour);
+            // Where colours come again, dashes tell.
+            let dash = 4 * (place / LINES.len());
+            svg.path(&places, colour, dash);
             for (place, (_, hint)) in places.iter().zip(points) {
                 svg.dot(*place, colour, hint);
             }
             let row = TOP + 16.0 * (place as f64 + 1.25);
-            svg.rect([right + 12.0, row - 5.0, 14.0, 3.0], colour, "");
+            svg.path(&[[right + 10.0, row - 3.5], [right + 28.0, row - 3.5]], colour, dash);
             svg.text([right + 31.0, row], Anchor::Start, INK, name);
         }
         svg.finish(self.title)

@@ -22,19 +22,19 @@ pub(crate) struct Heatmap<'a> {
 }
 
 const CELL: [f64; 2] = [52.0, 22.0];
-const TOP: f64 = 24.0;
+const TOP: f64 = 38.0;
 const KEY_STEPS: usize = 24;
 
 impl Heatmap<'_> {
     pub(crate) fn draw(&self) -> String {
         let longest = self.y.iter().map(|label| label.chars().count()).max().unwrap_or_default();
-        let left = 26.0 + 6.2 * longest as f64;
+        let left = 12.0 + 6.4 * longest as f64;
         let (columns, rows) = (self.x.len() as f64, self.y.len() as f64);
         let (right, bottom) = (left + columns * CELL[0], TOP + rows * CELL[1]);
         let key_width = 130.0;
         let width = (right + 8.0).max(left + key_width + 90.0).max(20.0 + 6.4 * self.title.chars().count() as f64);
         let mut svg = Svg::new(width, bottom + 74.0);
-        svg.text([left, 14.0], Anchor::Start, INK, self.title);
+        svg.text([2.0, 14.0], Anchor::Start, INK, self.title);
         for (row, label) in self.y.iter().enumerate() {
             svg.text([left - 5.0, TOP + (row as f64 + 0.66) * CELL[1]], Anchor::End, INK, label);
         }
@@ -42,7 +42,8 @@ impl Heatmap<'_> {
             svg.text([left + (column as f64 + 0.5) * CELL[0], bottom + 14.0], Anchor::Middle, INK, label);
         }
         svg.text([(left + right) / 2.0, bottom + 30.0], Anchor::Middle, INK, self.x_title);
-        svg.upright([11.0, (TOP + bottom) / 2.0], self.y_title);
+        // Upright it would be cut off beside few rows.
+        svg.text([2.0, TOP - 6.0], Anchor::Start, INK, &format!("{} ↓", self.y_title));
         for (row, values) in self.values.iter().enumerate() {
             for (column, value) in values.iter().enumerate() {
                 let corner = [left + column as f64 * CELL[0], TOP + row as f64 * CELL[1]];

@@ -101,7 +101,8 @@ impl Scale {
 
 /// A setting's value, as it stands at an axis.
 pub(crate) fn label(value: f64) -> String {
-    if value == value.trunc() { group_digits(&value.to_string()) } else { format_number(value) }
+    let short = value.to_string();
+    if short.len() <= 5 || value == value.trunc() { group_digits(&short) } else { format_number(value) }
 }
 
 /// A colour from dark violet by green to yellow, light where values are high; and one that is readable on it.
@@ -157,6 +158,7 @@ mod tests {
     fn values_are_written_with_their_unit() {
         assert_eq!(Unit::Share.show(0.99949), "99.9");
         assert_eq!((Unit::Ms.show(412.3), Unit::Ms.show(20_200.0)), ("412".to_owned(), "20.2 s".to_owned()));
+        assert_eq!([0.9, 5_000.0, 17.649_939].map(label), ["0.9", "5,000", "17.6"]);
         assert_eq!(colour(0.0).0, "#440154");
         assert_eq!(colour(1.0), ("#fde725".to_owned(), "#000"));
     }

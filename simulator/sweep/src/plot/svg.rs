@@ -53,15 +53,18 @@ impl Svg {
         self.add(format_args!(r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{stroke}"/>"#));
     }
 
-    /// A line through points.
-    pub(crate) fn path(&mut self, points: &[[f64; 2]], stroke: &str) {
+    /// A line through points, in dashes if they have a length.
+    pub(crate) fn path(&mut self, points: &[[f64; 2]], stroke: &str, dash: usize) {
         let mut through = String::new();
         for [x, y] in points {
             // Writing to a string cannot fail.
             let _ = write!(through, "{x:.1},{y:.1} ");
         }
         let through = through.trim_end();
-        self.add(format_args!(r#"<polyline points="{through}" fill="none" stroke="{stroke}" stroke-width="1.5"/>"#));
+        let dash = if dash == 0 { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
+        self.add(format_args!(
+            r#"<polyline points="{through}" fill="none" stroke="{stroke}" stroke-width="1.5"{dash}/>"#
+        ));
     }
 
     pub(crate) fn dot(&mut self, [x, y]: [f64; 2], fill: &str, hint: &str) {
