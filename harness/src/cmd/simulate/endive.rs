@@ -43,7 +43,7 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     if run::is_for_people(options.how.format) {
         print_knees(&figures)?;
         output::print(
-            "\nAll cells against a reference, an independent program's 5 seeds (simulator/sweep/reference):",
+            "\nAll cells against a reference, an independent program's 5 seeds (simulator/reference/grid.csv):",
         )?;
         output::print_table(&Table::of(&agreements.iter().map(Agreed).collect::<Vec<_>>()), options.how.format)?;
         output::print(&format!(
