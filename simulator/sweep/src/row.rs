@@ -149,7 +149,7 @@ pub fn settings(planned: &PlannedCell) -> Result<Vec<Field>, CellError> {
         Arrivals::LogNormal { scale_ms, .. } => (Some(*scale_ms), None, None),
         Arrivals::Exponential { mean_ms } | Arrivals::OnOff { mean_ms, .. } => (None, Some(*mean_ms), None),
         Arrivals::ClosedLoop { clients, .. } => (None, None, Some(u64::from(*clients))),
-        Arrivals::Trace { .. } => (None, None, None),
+        Arrivals::Trace { .. } | Arrivals::TraceFile { .. } => (None, None, None),
     };
     row.number("arrivals_scale_ms", scale_ms);
     row.number("arrivals_mean_ms", mean_ms);
@@ -180,8 +180,9 @@ pub fn settings(planned: &PlannedCell) -> Result<Vec<Field>, CellError> {
     row.count("sums_exact_below", cell.sums_exact_below.into());
     row.json("rules_json", &cell.rules);
     row.json("laws_json", &cell.laws);
-    // With the protocol and the policy in full, so that the row says what ran whatever becomes of a name.
+    // With the protocol, the policy and a trace in full, so that the row says what ran whatever becomes of a name.
     let mut resolved = cell.clone();
+    resolved.arrivals = cell.arrivals.resolved()?;
     resolved.protocol = ProtocolChoice::Full(Box::new(protocol));
     resolved.retry = RetryChoice::Full(policy);
     let resolved = serde_json::to_value(&resolved).unwrap_or_default();
