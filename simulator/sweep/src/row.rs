@@ -180,8 +180,9 @@ pub fn settings(planned: &PlannedCell) -> Result<Vec<Field>, CellError> {
     row.count("sums_exact_below", cell.sums_exact_below.into());
     row.json("rules_json", &cell.rules);
     row.json("laws_json", &cell.laws);
-    // With the protocol and the policy in full, so that the row says what ran whatever becomes of a name.
+    // With the protocol, the policy and a trace in full, so that the row says what ran whatever becomes of a name.
     let mut resolved = cell.clone();
+    resolved.arrivals = cell.arrivals.resolved()?;
     resolved.protocol = ProtocolChoice::Full(Box::new(protocol));
     resolved.retry = RetryChoice::Full(policy);
     let resolved = serde_json::to_value(&resolved).unwrap_or_default();
