@@ -89,7 +89,8 @@ fn tables_of_one_catalog_do_not_contend() {
         let tables: std::collections::BTreeSet<u32> = appends(&many).iter().map(|append| append.table).collect();
         assert!(tables.len() > 4, "{format}: {tables:?}");
         let many = read(&many);
-        assert!(many.failed_attempt_rate < one.failed_attempt_rate, "{format}: {many:?}");
+        // Not by their failures: in so short a time Lance's losers have not given up, and do not count.
+        assert!(many.commits_per_s > one.commits_per_s, "{format}: {many:?}");
     }
 }
 
