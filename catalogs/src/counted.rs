@@ -42,14 +42,7 @@ pub fn outcome(error: &Error) -> Outcome {
             return Outcome::Conflict;
         }
         if let Some(error) = current.downcast_ref::<StoreError>() {
-            return match error {
-                StoreError::Precondition { .. } => Outcome::Conflict,
-                StoreError::Throttled { .. } => Outcome::Throttled,
-                StoreError::Unknown { .. } => Outcome::Unknown,
-                StoreError::NotFound { .. } | StoreError::Unsupported { .. } | StoreError::Failed { .. } => {
-                    Outcome::Error
-                }
-            };
+            return error.operation_outcome();
         }
         if let Some(error) = current.downcast_ref::<sqlx::Error>() {
             return match error {

@@ -78,6 +78,12 @@ pub(crate) fn default(known: &'static [Setting], name: &str) -> &'static str {
     known.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default)
 }
 
+/// Settings as a cell gives them, for tests.
+#[cfg(test)]
+pub(crate) fn given(settings: &[(&str, &str)]) -> BTreeMap<String, String> {
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,9 +83,8 @@ async fn read(
         let Ok(number) = u32::try_from(u64::from(FIRST_READER_BESIDE) + load * readers + reader) else { break };
         let least = writer.borrow_and_update().acknowledged_files;
         let measured = sample::cold_open(&bench, &bench.site(number)).await;
-        measured.emit(bench.sink.as_ref());
         let took_no_time = measured.record.latency_us == 0;
-        match measured.result {
+        match measured.emit(bench.sink.as_ref()) {
             Ok((_, files)) => {
                 failures_in_a_row = 0;
                 found.add_count(&files, least, u64::MAX);

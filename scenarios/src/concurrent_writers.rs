@@ -19,9 +19,9 @@ use serde_json::Value;
 use crate::audit::{self, Ledger};
 use crate::files;
 use crate::laws::{self, Laws};
-use crate::operation::{Measured, Planned, measure_planned};
+use crate::operation::{Planned, measure_planned};
 use crate::parameters::{self, Kind, Parameter};
-use crate::{Bench, ScenarioError, ScenarioInfo};
+use crate::{Bench, ScenarioError, ScenarioInfo, sample};
 use arrivals::Arrivals;
 use member::{Goal, Member};
 use retry::Policy;
@@ -285,7 +285,7 @@ impl<'a> Places<'a> {
         for (table, site) in (0..).zip(self.sites(FIRST_READER - 1)) {
             let run = self.bench.format.create(&site);
             let created = measure_planned(&site.writer, before(OperationKind::Create, table), |()| None, run).await;
-            self.finish("create the table", created)?;
+            sample::finish(self.bench, "create the table", created)?;
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl<'a> Places<'a> {
         for (table, site) in (0..).zip(&sites) {
             let run = self.bench.format.open(site);
             let opened = measure_planned(&site.writer, before(OperationKind::Open, table), |_| None, run).await;
-            tables.push(self.finish("open the table", opened)?);
+            tables.push(sample::finish(self.bench, "open the table", opened)?);
         }
         // There is at least one table.
         Ok((sites[0].writer.clone(), tables))
@@ -314,13 +314,8 @@ impl<'a> Places<'a> {
         };
         let planned = before(OperationKind::Audit, number);
         let read = measure_planned(&site.writer, planned, |(files, _)| Some(files.version), run).await;
-        let (files, commits) = self.finish("read the table back for the audit", read)?;
+        let (files, commits) = sample::finish(self.bench, "read the table back for the audit", read)?;
         Ok(clock::frozen(|| ledger.audit(&files, &commits)))
-    }
-
-    fn finish<T>(&self, what: &str, measured: Measured<T>) -> Result<T, ScenarioError> {
-        let failed = |source| ScenarioError::Operation { what: what.to_owned(), source };
-        measured.into_lines(self.bench.sink.as_ref()).map_err(failed)
     }
 }
 

@@ -92,21 +92,8 @@ pub async fn measure_planned<T>(
 }
 
 impl<T> Measured<T> {
-    /// Hands the records to a sink: what was sent first, then the operation that sent it.
-    pub fn emit(&self, sink: &dyn Sink) {
-        clock::frozen(|| {
-            for request in &self.requests {
-                sink.emit(&Line::Request(request.clone()));
-            }
-            for attempt in &self.attempts {
-                sink.emit(&Line::Attempt(attempt.clone()));
-            }
-            sink.emit(&Line::Operation(self.record.clone()));
-        });
-    }
-
-    /// As [`Self::emit`], without a copy of what was sent; gives what the operation gave.
-    pub fn into_lines(self, sink: &dyn Sink) -> OperationResult<T> {
+    /// Hands the records to a sink: what was sent first, then the operation that sent it. Gives what the operation gave.
+    pub fn emit(self, sink: &dyn Sink) -> OperationResult<T> {
         clock::frozen(|| {
             for request in self.requests {
                 sink.emit(&Line::Request(request));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakemark_core::clock;
 use lakemark_core::table::{ActiveFiles, OperationResult, Site, Table};
-use lakemark_results::record::{Extent, Line, MetadataSample, Method, OperationKind, Outcome, Request};
+use lakemark_results::record::{Extent, MetadataSample, Method, OperationKind, Outcome, Request};
 
 use crate::operation::{Measured, measure};
 use crate::{Bench, ScenarioError};
@@ -34,8 +34,7 @@ pub(crate) async fn load(bench: &Bench, site: &Site) -> OperationResult<Loaded> 
 /// # Errors
 /// If the operation failed.
 pub(crate) fn finish<T>(bench: &Bench, what: &str, measured: Measured<T>) -> Result<T, ScenarioError> {
-    measured.emit(bench.sink.as_ref());
-    measured.result.map_err(|source| ScenarioError::Operation { what: what.to_owned(), source })
+    measured.emit(bench.sink.as_ref()).map_err(|source| ScenarioError::Operation { what: what.to_owned(), source })
 }
 
 /// Bytes that requests wrote.
@@ -44,12 +43,17 @@ pub(crate) fn written(requests: &[Request]) -> u64 {
     requests.iter().filter(had_effect).map(|request| request.written_bytes).sum()
 }
 
-/// Emits the size of the metadata, as a cold open with these requests found it.
-pub(crate) fn emit(bench: &Bench, cold_open: &Measured<Loaded>, appends: u64, written_bytes: u64) {
+/// The size of the metadata, as a cold open found it.
+pub(crate) fn metadata(
+    bench: &Bench,
+    cold_open: &Measured<Loaded>,
+    appends: u64,
+    written_bytes: u64,
+) -> MetadataSample {
     clock::frozen(|| {
         let (active, active_by_class) = active_metadata(bench, &cold_open.requests);
         let (retained, retained_by_class) = retained_metadata(bench);
-        bench.sink.emit(&Line::Metadata(MetadataSample {
+        MetadataSample {
             appends,
             active,
             active_by_class,
@@ -57,8 +61,8 @@ pub(crate) fn emit(bench: &Bench, cold_open: &Measured<Loaded>, appends: u64, wr
             retained_by_class,
             written_bytes,
             load_latency_us: cold_open.record.latency_us,
-        }));
-    });
+        }
+    })
 }
 
 type ByClass = BTreeMap<String, Extent>;

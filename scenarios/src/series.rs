@@ -98,13 +98,12 @@ impl<'a> Series<'a> {
         let added = clock::frozen(|| self.files.of_append(self.appends));
         let append = self.table.append(&added);
         let measured = measure(&self.site.writer, OperationKind::Append, |version| Some(*version), append).await;
-        measured.emit(self.bench.sink.as_ref());
         clock::frozen(|| {
             let paths = added.iter().map(|file| file.path.as_str());
             self.ledger.add(Effect::append(paths), &measured.record, &measured.attempts);
             self.written_bytes += written(&measured.requests);
         });
-        match measured.result {
+        match measured.emit(self.bench.sink.as_ref()) {
             Ok(_) => self.failures_in_a_row = 0,
             Err(source) => {
                 self.failures_in_a_row += 1;
@@ -130,10 +129,10 @@ impl<'a> Series<'a> {
     pub(crate) async fn sample(&mut self) -> Result<(Site, sample::Loaded), ScenarioError> {
         let site = self.reader();
         let measured = sample::cold_open(self.bench, &site).await;
-        if measured.result.is_ok() {
-            sample::emit(self.bench, &measured, self.ledger.acknowledged(), self.written_bytes);
-        }
-        Ok((site, finish(self.bench, "open the table cold", measured)?))
+        let metadata = sample::metadata(self.bench, &measured, self.ledger.acknowledged(), self.written_bytes);
+        let loaded = finish(self.bench, "open the table cold", measured)?;
+        clock::frozen(|| self.bench.sink.emit(&Line::Metadata(metadata)));
+        Ok((site, loaded))
     }
 
     /// Reads the table back with a new handle and compares it with what the writer was told. Other checks go behind

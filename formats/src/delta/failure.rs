@@ -1,6 +1,5 @@
 //! Of which class a failure of the library is.
 
-use std::error::Error;
 use std::fmt::Display;
 
 use deltalake::DeltaTableError;
@@ -36,19 +35,8 @@ fn outcome_of(error: &DeltaTableError) -> Outcome {
         }
         _ => {}
     }
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<StoreError>() {
-            return match error {
-                StoreError::Precondition { .. } => Outcome::Conflict,
-                StoreError::Throttled { .. } => Outcome::Throttled,
-                StoreError::Unknown { .. } => Outcome::Unknown,
-                StoreError::NotFound { .. } | StoreError::Unsupported { .. } | StoreError::Failed { .. } => {
-                    Outcome::Error
-                }
-            };
-        }
-        cause = error.source();
+    if let Some(error) = StoreError::among_causes(error) {
+        return error.operation_outcome();
     }
     // Looking for the newest version, the library keeps only the text of what went wrong. A listing that got no answer
     // had no effect, so that throttling is all there is to find.

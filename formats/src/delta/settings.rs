@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn resolve(settings: &[(&str, &str)]) -> Result<Options, String> {
-        Options::resolve(&settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        Options::resolve(&crate::settings::given(settings))
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Of which class a failure of the library is.
 
-use std::error::Error as StdError;
-
 use lakemark_core::record::Outcome;
 use lakemark_core::store::StoreError;
 use lakemark_core::table::OperationError;
@@ -24,25 +22,7 @@ fn outcome(error: &LanceError) -> Outcome {
         | LanceError::TooMuchWriteContention { .. } => Outcome::Conflict,
         // Only the whole commit has a time limit, and a request may have been on its way.
         LanceError::Timeout { .. } => Outcome::Unknown,
-        root => {
-            let mut cause: Option<&(dyn StdError + 'static)> = Some(root);
-            while let Some(error) = cause {
-                if let Some(error) = error.downcast_ref::<StoreError>() {
-                    return store_outcome(error);
-                }
-                cause = error.source();
-            }
-            Outcome::Error
-        }
-    }
-}
-
-pub(super) fn store_outcome(error: &StoreError) -> Outcome {
-    match error {
-        StoreError::Precondition { .. } => Outcome::Conflict,
-        StoreError::Throttled { .. } => Outcome::Throttled,
-        StoreError::Unknown { .. } => Outcome::Unknown,
-        StoreError::NotFound { .. } | StoreError::Unsupported { .. } | StoreError::Failed { .. } => Outcome::Error,
+        root => StoreError::among_causes(root).map_or(Outcome::Error, StoreError::operation_outcome),
     }
 }
 

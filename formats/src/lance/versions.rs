@@ -3,8 +3,6 @@
 use lakemark_core::store::ListQuery;
 use lakemark_core::table::{OperationError, OperationResult, Site};
 
-use super::failure::store_outcome;
-
 /// Where manifests are, relative to the table.
 pub(super) const VERSIONS: &str = "_versions/";
 
@@ -36,7 +34,7 @@ pub(super) async fn published(site: &Site, cleaned: bool) -> OperationResult<Vec
             .store
             .list(&query)
             .await
-            .map_err(|error| OperationError { outcome: store_outcome(&error), message: error.to_string() })?;
+            .map_err(|error| OperationError { outcome: error.operation_outcome(), message: error.to_string() })?;
         let names = page.objects.iter().filter_map(|object| object.key.strip_prefix(&prefix));
         versions.extend(names.filter_map(manifest_version).filter(|version| *version > CREATED_VERSION));
         match page.next {

@@ -1,11 +1,13 @@
 //! The small interface between a format's store adapter and a provider, emulated or real.
 
+use std::error::Error;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use lakemark_results::record::Outcome;
 
 /// Precondition of a write.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -126,6 +128,24 @@ pub enum StoreError {
         /// What happened.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// Class of an operation that failed because of this.
+    pub fn operation_outcome(&self) -> Outcome {
+        match self {
+            Self::Precondition { .. } => Outcome::Conflict,
+            Self::Throttled { .. } => Outcome::Throttled,
+            Self::Unknown { .. } => Outcome::Unknown,
+            Self::NotFound { .. } | Self::Unsupported { .. } | Self::Failed { .. } => Outcome::Error,
+        }
+    }
+
+    /// The store's error that a library's error is, or has among its causes: the outermost.
+    pub fn among_causes<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut causes = std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source());
+        causes.find_map(|error| error.downcast_ref())
+    }
 }
 
 /// Result of a request.

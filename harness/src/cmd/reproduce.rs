@@ -8,7 +8,6 @@ use lakemark_results::concurrency;
 use lakemark_results::loads::Shown;
 use lakemark_results::manifest::CellStatus;
 use lakemark_results::published::Study;
-use lakemark_results::run::RunFolder;
 use lakemark_results::table::Table;
 use lakemark_scenarios::definition::{Definition, Expected};
 
@@ -36,7 +35,8 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     let Some((folder, statuses)) = run::start(&definition.name, &cells, &options.how)? else {
         return Ok(Ended::Verified);
     };
-    let rows = print(&folder, &statuses, &study, options)?;
+    let read = tables::read(&folder, &statuses)?;
+    let rows = print(&read, &study, options)?;
     if run::is_for_people(options.how.format) {
         // Of fewer appends other ratios are to be expected.
         if !options.quick && options.appends.is_none() {
@@ -44,9 +44,7 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
                 output::print(&departure)?;
             }
         }
-        for line in run::laws_across(&folder)? {
-            output::print(&line)?;
-        }
+        tables::print_laws(&read)?;
         tell_usage(&cells, &statuses)?;
         output::print(&format!("\nRecords: {}", folder.path().display()))?;
     }
@@ -96,13 +94,7 @@ fn keep(flag: &str, wanted: &[String], names: &mut Vec<String>) -> Result<()> {
 }
 
 /// Prints the comparison, the loads and the projection; gives the rows of the first.
-fn print(
-    folder: &RunFolder,
-    statuses: &BTreeMap<String, CellStatus>,
-    study: &Study,
-    options: &ReproduceOptions,
-) -> Result<Vec<ComparisonRow>> {
-    let cells = tables::read(folder, statuses)?;
+fn print(cells: &[Summarized<'_>], study: &Study, options: &ReproduceOptions) -> Result<Vec<ComparisonRow>> {
     let measured: Vec<Measured<'_>> = cells.iter().map(Summarized::measured).collect();
     let mut rows = compare::rows(study, &measured);
     rows.extend(concurrency::compare::concurrent_writers(
@@ -112,7 +104,7 @@ fn print(
     let format = options.how.format;
     let comparison = Named::new("comparison", "", Table::of(&rows));
     tables::print(
-        &[comparison, tables::loads(&cells, format, Shown::Last), tables::projection(&cells, Some(study))],
+        &[comparison, tables::loads(cells, format, Shown::Last), tables::projection(cells, Some(study))],
         format,
     )?;
     Ok(rows)

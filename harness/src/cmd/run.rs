@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lakemark_results::concurrency::{Concurrency, across};
 use lakemark_results::loads::Shown;
 use lakemark_results::manifest::{CellStatus, Manifest, SCHEMA};
 use lakemark_results::published::Study;
@@ -26,25 +25,23 @@ pub(crate) fn run(options: &RunOptions) -> Result<Ended> {
     let (name, study, cells) = plan::usage(planned(options))?;
     let Some((folder, statuses)) = start(&name, &cells, &options.how)? else { return Ok(Ended::Verified) };
     let study = study.as_deref().map(Study::load).transpose()?;
-    print(&folder, &statuses, study.as_ref(), options.how.format)?;
+    let read = print(&folder, &statuses, study.as_ref(), options.how.format)?;
     if is_for_people(options.how.format) {
-        for line in laws_across(&folder)? {
-            output::print(&line)?;
-        }
+        tables::print_laws(&read)?;
     }
     Ok(Ended::of(cells.iter().map(|cell| statuses.get(&cell.plan.id))))
 }
 
-/// Prints what the cells of a run come to, beside a study if they were defined with one.
+/// Prints what the cells of a run come to, beside a study if they were defined with one; gives the cells.
 ///
 /// # Errors
 /// If records cannot be read back, or standard output cannot be written.
-pub(crate) fn print(
-    folder: &RunFolder,
-    statuses: &BTreeMap<String, CellStatus>,
+pub(crate) fn print<'a>(
+    folder: &'a RunFolder,
+    statuses: &'a BTreeMap<String, CellStatus>,
     study: Option<&Study>,
     format: OutputFormat,
-) -> Result<()> {
+) -> Result<Vec<Summarized<'a>>> {
     let cells = tables::read(folder, statuses)?;
     let mut printed = vec![
         Named::new("cells", "", summary_table(&cells)),
@@ -54,7 +51,8 @@ pub(crate) fn print(
     if study.is_some() || !is_for_people(format) {
         printed.push(tables::projection(&cells, study));
     }
-    tables::print(&printed, format)
+    tables::print(&printed, format)?;
+    Ok(cells)
 }
 
 /// Name of the run, the study that its definition names, and the cells.
@@ -261,20 +259,6 @@ fn summary_table(cells: &[Summarized<'_>]) -> Table {
         table.push(fields);
     }
     table
-}
-
-/// How the cells of several writer counts stand to the laws that hold across them, a line each.
-///
-/// # Errors
-/// If records cannot be read back.
-pub(crate) fn laws_across(folder: &RunFolder) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for plan in folder.manifest().cells.iter().filter(|plan| plan.scenario == "concurrent-writers") {
-        if let Some(cell) = Concurrency::read(folder, &plan.id)? {
-            found.push((plan, cell));
-        }
-    }
-    Ok(across::laws(&found.iter().map(|(plan, found)| across::CellOf { plan, found }).collect::<Vec<_>>()))
 }
 
 /// Whether a form of output is for people, who want to be told more than the data.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lakemark_results::compare::Measured;
-use lakemark_results::concurrency::{self, Concurrency};
+use lakemark_results::concurrency::{self, Concurrency, across};
 use lakemark_results::loads::{self, Shown};
 use lakemark_results::manifest::{CellPlan, CellStatus};
 use lakemark_results::projection;
@@ -158,6 +158,15 @@ impl Named {
     pub(crate) fn new(name: &'static str, title: &'static str, table: Table) -> Self {
         Self { name, title, table }
     }
+}
+
+/// Prints how the cells of several writer counts stand to the laws that hold across them, a line each.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn print_laws(cells: &[Summarized<'_>]) -> Result<()> {
+    let found = cells.iter().filter_map(|cell| Some(across::CellOf { plan: cell.plan, found: cell.writers.as_ref()? }));
+    across::laws(&found.collect::<Vec<_>>()).iter().try_for_each(|line| output::print(line))
 }
 
 /// The loads of cells. For readers, those at some versions, and no cells without loads but those of their samples.

@@ -218,7 +218,7 @@ impl Member {
         if is_ok {
             handle.seen = measured.record.version;
         }
-        measured.into_lines(shared.sink.as_ref()).err()
+        measured.emit(shared.sink.as_ref()).err()
     }
 }
 

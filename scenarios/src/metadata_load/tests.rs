@@ -181,6 +181,10 @@ async fn run_on(memory: Memory, given: &[(&str, &str)]) -> (Vec<Operation>, bool
     };
     run(&bench, &resolved).await.unwrap();
     let lines = lines.0.lock().unwrap();
+    for pair in lines.windows(2).filter(|pair| matches!(pair[1], Line::Metadata(_))) {
+        let is_cold_open = |line: &Line| matches!(line, Line::Operation(open) if open.kind == OperationKind::ColdOpen);
+        assert!(is_cold_open(&pair[0]), "a sample stands behind the cold open that it is of");
+    }
     let operations = lines.iter().filter_map(|line| match line {
         Line::Operation(operation) => Some(operation.clone()),
         _ => None,
