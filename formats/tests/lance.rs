@@ -4,7 +4,6 @@
 
 mod support;
 
-use bytes::Bytes;
 use lakemark_core::record::Outcome;
 use lakemark_core::store::StoreError;
 use lakemark_core::table::{Change, DataFile, Format, Table};
@@ -204,13 +203,13 @@ async fn stable_row_ids_are_set_when_the_table_is_created() {
     let mut table = open(&store).await;
     assert_eq!(table.append(&[file(1)]).await.unwrap(), 2);
     assert_eq!(table.append(&[file(2)]).await.unwrap(), 3);
-    let with_ids: usize = store.objects.lock().unwrap().values().map(Bytes::len).sum();
+    let with_ids: usize = store.objects.lock().unwrap().values().map(|stored| stored.body.len()).sum();
 
     let store = created(true).await;
     let mut table = open(&store).await;
     table.append(&[file(1)]).await.unwrap();
     table.append(&[file(2)]).await.unwrap();
-    let without: usize = store.objects.lock().unwrap().values().map(Bytes::len).sum();
+    let without: usize = store.objects.lock().unwrap().values().map(|stored| stored.body.len()).sum();
     assert!(with_ids > without, "{with_ids} {without}");
 }
 
@@ -324,20 +323,18 @@ async fn cleanup_removes_old_versions_and_their_commits_still_count() {
     table.append(&[file(2)]).await.unwrap();
     assert_eq!(store.requests(), ["LIST listing", "PUT transaction", "PUT-if-absent manifest"]);
     table.append(&[file(3)]).await.unwrap();
+    // The cleanup reads every manifest, and lists all that a table may hold while it deletes.
     let expected = [
-        "LIST listing",
-        "PUT transaction",
-        "PUT-if-absent manifest",
-        // The cleanup reads every manifest, and lists all that a table may hold.
-        "LIST listing",
-        "LIST other ×2",
+        "DELETE manifest",
+        "DELETE transaction",
         "GET manifest ×3",
         "LIST data",
-        "LIST listing",
-        "LIST other ×5",
-        "DELETE manifest",
+        "LIST listing ×3",
+        "LIST other ×7",
+        "PUT transaction",
+        "PUT-if-absent manifest",
     ];
-    assert_eq!(store.requests(), expected);
+    assert_eq!(store.requests_in_any_order(), expected);
     // The newest, and the one that the commit was made from.
     assert_eq!(manifests(&store), 2);
     for number in 4..=7 {

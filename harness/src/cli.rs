@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Trace(TraceOptions),
     /// Simulate commit contention over a grid of cells: loads, tables, providers, protocols, retry policies
     Simulate(SimulateOptions),
+    /// Read commit protocols off recorded requests, and set the simulated contention beside the measured
+    Fit(FitOptions),
     /// List formats, catalogs, stores, scenarios, studies, definitions, and what formats do not offer
     List(ListOptions),
     /// Run one cell: reads it from standard input, writes its records to standard output (docs/PROTOCOL.md)
@@ -266,6 +268,9 @@ pub(crate) struct SimulateOptions {
     /// Go on with the sweep of this name, or of the folder given as grid, if there is one: rows present are skipped
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Keep a row for each transaction too, a Parquet file for each cell and seed. Takes twice the time
+    #[arg(long)]
+    pub(crate) transactions: bool,
     /// Begin a sweep however large it is
     #[arg(long)]
     pub(crate) yes: bool,
@@ -303,6 +308,31 @@ pub(crate) enum SimulateCommand {
         #[arg(long, value_name = "SETTING")]
         y: Option<String>,
     },
+}
+
+/// Options of `fit`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FitOptions {
+    /// The run folder
+    pub(crate) folder: PathBuf,
+    /// Only these cells [default: all that append to one table]
+    #[arg(long = "cell", value_name = "CELL")]
+    pub(crate) cells: Vec<String>,
+    /// Simulate this protocol, a built-in one or a file ending in .toml, in place of the fitted ones
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) protocol: Option<String>,
+    /// Folder to write the protocols to, a file a cell [default: protocols, in the run folder]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Simulate each cell with the seeds 1 to N
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: u32,
+    /// Simulated time that is counted, in seconds, after a minute of warm-up
+    #[arg(long, default_value_t = 600, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) duration_s: u32,
+    /// Form of what is printed: text, json or csv
+    #[arg(long, default_value_t = OutputFormat::Text, value_name = "FORM")]
+    pub(crate) format: OutputFormat,
 }
 
 /// What to list.

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lakemark_results::manifest::CellPlan;
+use serde_json::Value;
 
 /// Bars for the cells that run. Draws nothing unless standard error is a terminal.
 #[derive(Clone, Debug)]
@@ -13,8 +14,16 @@ pub(crate) struct Progress(MultiProgress);
 #[derive(Debug)]
 pub(crate) struct CellProgress {
     bar: ProgressBar,
-    /// What a line holds that counts as one step.
-    step: &'static str,
+    counts: Counts,
+}
+
+/// What a cell's bar counts.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// Appends, of as many as the cell makes.
+    Appends,
+    /// Seconds of process time, of those that the cell lasts.
+    Seconds,
 }
 
 impl Progress {
@@ -27,15 +36,19 @@ impl Progress {
 
     /// A bar for a cell that starts.
     pub(crate) fn cell(&self, plan: &CellPlan) -> CellProgress {
-        let steps = plan.parameters.get("appends").and_then(serde_json::Value::as_u64).unwrap_or_default();
-        let bar = self.0.add(ProgressBar::new(steps));
-        // The template is a constant: if it ever stopped being one, the default style would do.
-        if let Ok(style) = ProgressStyle::with_template("{prefix:42} {bar:30} {pos:>6}/{len} {elapsed:>4} (left {eta})")
-        {
+        let number = |name: &str| plan.parameters.get(name).and_then(Value::as_f64);
+        let (counts, steps, unit) = match number("duration-s") {
+            Some(duration_s) => (Counts::Seconds, duration_s + number("warm-up-s").unwrap_or_default(), " s"),
+            None => (Counts::Appends, number("appends").unwrap_or_default(), ""),
+        };
+        let bar = self.0.add(ProgressBar::new(steps.ceil() as u64));
+        let template = format!("{{prefix:42}} {{bar:30}} {{pos:>6}}/{{len}}{unit} {{elapsed:>4}} (left {{eta}})");
+        // If the template ever stopped being one, the default style would do.
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
         bar.set_prefix(plan.id.clone());
-        CellProgress { bar, step: "\"kind\":\"append\"" }
+        CellProgress { bar, counts }
     }
 }
 
@@ -71,14 +84,42 @@ impl Drop for SweepProgress {
 impl CellProgress {
     /// Takes note of a line of the worker.
     pub(crate) fn line(&self, raw: &str) {
-        if !self.bar.is_hidden() && raw.starts_with("{\"type\":\"operation\"") && raw.contains(self.step) {
-            self.bar.inc(1);
+        if self.bar.is_hidden() || !raw.starts_with("{\"type\":\"operation\"") {
+            return;
+        }
+        match self.counts {
+            Counts::Appends if raw.contains("\"kind\":\"append\"") => self.bar.inc(1),
+            Counts::Appends => {}
+            Counts::Seconds => {
+                self.bar.set_position(self.bar.position().max(end_us(raw).unwrap_or_default() / 1_000_000))
+            }
         }
     }
+}
+
+/// When the operation of a line ended.
+fn end_us(raw: &str) -> Option<u64> {
+    let number = |name: &str| {
+        let (_, rest) = raw.split_once(name)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    Some(number("\"start_us\":")? + number("\"latency_us\":")?)
 }
 
 impl Drop for CellProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operations_end_is_read_off_its_line() {
+        let line = r#"{"type":"operation","writer":3,"start_us":1500000,"latency_us":250000,"wait_us":7}"#;
+        assert_eq!(end_us(line), Some(1_750_000));
+        assert_eq!(end_us(r#"{"type":"operation"}"#), None);
     }
 }

@@ -31,6 +31,6 @@ pub use law::Law;
 pub use model::{Model, simulate};
 pub use protocol::{Operation, Protocol, Publish, Scope, Step, Winners};
 pub use provider::{LawOverrides, OperationLaw, RateLimit};
-pub use result::{CellResult, Counts, Latency, PerType, Summary};
+pub use result::{CellResult, Counts, Ended, Latency, Outcome, PerType, Summary};
 pub use retry::{Backoff, Jitter, RetryPolicy};
 pub use rules::{CasLaw, History, Instant, Rules, RuntimeScale, Transfer};

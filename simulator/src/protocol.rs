@@ -151,7 +151,7 @@ fn once() -> u32 {
 }
 
 /// What is asked of the store or the catalog.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// GET of an object.
@@ -202,6 +202,12 @@ impl Protocol {
         let protocol: Self = toml::from_str(text).map_err(|error| CellError::toml(origin, text, &error))?;
         protocol.check()?;
         Ok(protocol)
+    }
+
+    /// The protocol as TOML text, which [`Protocol::parse`] reads.
+    pub fn to_toml(&self) -> String {
+        // What has no form in TOML, a null or a map with keys that are no strings, no protocol has.
+        toml::to_string(self).unwrap_or_default()
     }
 
     /// The built-in protocol of this name, or the one in the file of this name if it ends in `.toml`.

@@ -118,6 +118,38 @@ pub struct Counts {
     pub events: u64,
 }
 
+/// A transaction that has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Ended {
+    /// When it was submitted, in nanoseconds from the run's start.
+    pub submit_ns: u64,
+    /// When its commit began, after its runtime.
+    pub commit_ns: u64,
+    /// When it had its answer, or was given up.
+    pub end_ns: u64,
+    /// Its table, from 0.
+    pub table: u32,
+    /// Whether it is a ValidatedOverwrite, and not a FastAppend.
+    pub is_validated_overwrite: bool,
+    /// Attempts that did not commit.
+    pub failed_attempts: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// It committed.
+    Committed,
+    /// It was given up after the last attempt that its policy allows.
+    AttemptsSpent,
+    /// It was given up because its policy's budget was spent.
+    BudgetSpent,
+    /// It was given up because of a real conflict.
+    RealConflict,
+}
+
 impl Counts {
     /// Transactions given up, whatever for.
     pub fn aborted(&self) -> u64 {

@@ -16,13 +16,19 @@ use lakemark_core::writer::{Scope, Writer};
 /// Prefix of the table in the store.
 pub(crate) const TABLE: &str = "bench/0001/table";
 
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) body: Bytes,
+    modified_ms: i64,
+}
+
 /// One client of objects in memory, with a list of the requests that it sent.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryStore {
     ordered_list: bool,
     /// Name of a key, relative to the table, in the list of requests.
     name: fn(&str) -> String,
-    pub(crate) objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    pub(crate) objects: Arc<Mutex<BTreeMap<String, Stored>>>,
     requests: Arc<Mutex<Vec<String>>>,
     read_bytes: Arc<Mutex<u64>>,
     /// Answers to the next conditional writes, without their effect.
@@ -59,11 +65,14 @@ impl MemoryStore {
         let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
         let verb = |request: &String| request.split(' ').next().map(str::to_owned);
         requests.chunk_by_mut(|one, next| verb(one) == verb(next)).for_each(<[String]>::sort);
-        let counted = requests.chunk_by(|one, next| one == next).map(|alike| match alike.len() {
-            1 => alike[0].clone(),
-            times => format!("{} ×{times}", alike[0]),
-        });
-        counted.collect()
+        counted(&requests)
+    }
+
+    /// What was asked since the last call by something that lists, reads and deletes at once.
+    pub(crate) fn requests_in_any_order(&self) -> Vec<String> {
+        let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.sort();
+        counted(&requests)
     }
 
     /// Bytes of bodies read since the last call.
@@ -85,12 +94,20 @@ impl MemoryStore {
     }
 }
 
-fn info(key: &str, body: &Bytes) -> ObjectInfo {
+fn counted(requests: &[String]) -> Vec<String> {
+    let counted = requests.chunk_by(|one, next| one == next).map(|alike| match alike.len() {
+        1 => alike[0].clone(),
+        times => format!("{} ×{times}", alike[0]),
+    });
+    counted.collect()
+}
+
+fn info(key: &str, stored: &Stored) -> ObjectInfo {
     ObjectInfo {
         key: key.to_owned(),
-        size_bytes: body.len() as u64,
+        size_bytes: stored.body.len() as u64,
         etag: format!("\"{key}\""),
-        modified_ms: clock::wall_ms(),
+        modified_ms: stored.modified_ms,
     }
 }
 
@@ -103,8 +120,8 @@ impl Store for MemoryStore {
     async fn get(&self, key: &str, span: Span) -> StoreResult<Object> {
         self.note("GET", key).await;
         let objects = self.objects.lock().unwrap();
-        let body = objects.get(key).ok_or_else(|| StoreError::NotFound { key: key.to_owned() })?;
-        let size = body.len() as u64;
+        let stored = objects.get(key).ok_or_else(|| StoreError::NotFound { key: key.to_owned() })?;
+        let size = stored.body.len() as u64;
         let range = match span {
             Span::Full => 0..size,
             Span::Range(range) => range.start..range.end.min(size),
@@ -112,15 +129,15 @@ impl Store for MemoryStore {
             Span::Last(bytes) => size.saturating_sub(bytes)..size,
         };
         *self.read_bytes.lock().unwrap() += range.end - range.start;
-        let part = body.slice(range.start as usize..range.end as usize);
-        Ok(Object { info: info(key, body), start: range.start, body: part })
+        let part = stored.body.slice(range.start as usize..range.end as usize);
+        Ok(Object { info: info(key, stored), start: range.start, body: part })
     }
 
     async fn head(&self, key: &str) -> StoreResult<ObjectInfo> {
         self.note("HEAD", key).await;
         let objects = self.objects.lock().unwrap();
-        let body = objects.get(key).ok_or_else(|| StoreError::NotFound { key: key.to_owned() })?;
-        Ok(info(key, body))
+        let stored = objects.get(key).ok_or_else(|| StoreError::NotFound { key: key.to_owned() })?;
+        Ok(info(key, stored))
     }
 
     async fn put(&self, key: &str, body: Bytes, precondition: Precondition) -> StoreResult<String> {
@@ -135,8 +152,9 @@ impl Store for MemoryStore {
                 return Err(StoreError::Precondition { key: key.to_owned(), status: 412 });
             }
         }
-        let etag = info(key, &body).etag;
-        objects.insert(key.to_owned(), body);
+        let stored = Stored { body, modified_ms: clock::wall_ms() };
+        let etag = info(key, &stored).etag;
+        objects.insert(key.to_owned(), stored);
         Ok(etag)
     }
 
@@ -147,7 +165,7 @@ impl Store for MemoryStore {
             .iter()
             .filter(|(key, _)| key.starts_with(&query.prefix))
             .filter(|(key, _)| query.start_after.as_ref().is_none_or(|start| *key > start))
-            .map(|(key, body)| info(key, body))
+            .map(|(key, stored)| info(key, stored))
             .collect();
         if !self.ordered_list {
             objects.reverse();

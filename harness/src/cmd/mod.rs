@@ -1,5 +1,6 @@
 //! The commands, one file each, and how a command can end.
 
+pub(crate) mod fit;
 pub(crate) mod list;
 pub(crate) mod reproduce;
 pub(crate) mod resume;

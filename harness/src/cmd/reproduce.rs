@@ -52,7 +52,8 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
 }
 
 fn planned(options: &ReproduceOptions) -> Result<(Definition, Study, Vec<Cell>)> {
-    let mut definition = Definition::builtin(&options.study)?;
+    let mut definition = Definition::builtin(&options.study)
+        .map_err(|error| anyhow!("{error}; {} is simulated", simulate::endive::STUDY))?;
     let study = Study::load(definition.study.as_deref().unwrap_or(&definition.name))?;
     if options.quick {
         definition.make_quick();

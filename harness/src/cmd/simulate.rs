@@ -57,7 +57,7 @@ fn sweep(options: &SimulateOptions) -> Result<Ended> {
         Some(folder) => folder,
         None => create(&grid, &options.out, options.name.as_deref(), shard)?,
     };
-    let Some(rows) = complete(&folder, &grid, threads)? else {
+    let Some(rows) = complete(&folder, &grid, threads, options.transactions)? else {
         let path = folder.path().display();
         output::complain(&format!("stopped; rows are kept: go on with lakemark simulate {path} --resume"));
         return Ok(Ended::Interrupted);
@@ -66,6 +66,9 @@ fn sweep(options: &SimulateOptions) -> Result<Ended> {
     print_summary(&cells, options.format)?;
     if run::is_for_people(options.format) {
         output::print(&format!("\nRows: {}", rows.display()))?;
+        if options.transactions {
+            output::print(&format!("Transactions: {}", folder.transactions().display()))?;
+        }
     }
     Ok(Ended::Verified)
 }
@@ -144,7 +147,12 @@ pub(crate) fn create(grid: &Grid, out: &Path, name: Option<&str>, shard: Shard) 
 }
 
 /// Runs what a sweep still lacks, and puts its rows into one file, which it gives; none if it was stopped.
-pub(crate) fn complete(folder: &SweepFolder, grid: &Grid, threads: usize) -> Result<Option<PathBuf>> {
+pub(crate) fn complete(
+    folder: &SweepFolder,
+    grid: &Grid,
+    threads: usize,
+    transactions: bool,
+) -> Result<Option<PathBuf>> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let done: HashSet<(u64, u64)> = folder.done()?;
     let runs = lakemark_sweep::run::shard_runs(grid, folder.manifest().shard);
@@ -154,7 +162,8 @@ pub(crate) fn complete(folder: &SweepFolder, grid: &Grid, threads: usize) -> Res
     }
     stop_on_signal(&STOP)?;
     let progress = SweepProgress::new(left);
-    let kept = lakemark_sweep::run::run(folder, grid, &done, How { threads, stop: &STOP }, &mut || progress.run())?;
+    let how = How { threads, stop: &STOP, transactions };
+    let kept = lakemark_sweep::run::run(folder, grid, &done, how, &mut || progress.run())?;
     drop(progress);
     if kept < left {
         ensure!(STOP.load(Ordering::Relaxed), "{kept} of {left} runs ended: {} is not whole", folder.path().display());

@@ -10,7 +10,7 @@ use super::state::{Bucket, Shared};
 use super::streams::{Purpose, Stream};
 use super::transaction::{Refresh, Transaction};
 use crate::arrivals::Arrivals;
-use crate::result::{CellResult, Counts};
+use crate::result::{CellResult, Counts, Ended, Outcome};
 use crate::retry::{Backoff, Jitter};
 use crate::rules::History;
 
@@ -18,9 +18,15 @@ mod attempt;
 mod publish;
 
 /// Runs a model under a seed. None if `margin`, the share of the run near whose ends a window may begin or end, was too
-/// narrow.
-pub(super) fn run(model: &Model, seed: u64, margin: f64) -> Option<CellResult> {
+/// narrow. `told` hears of each transaction that has ended.
+pub(super) fn run<'a>(
+    model: &'a Model,
+    seed: u64,
+    margin: f64,
+    told: Option<&'a mut dyn FnMut(&Ended)>,
+) -> Option<CellResult> {
     let mut run = Run::new(model, seed, margin);
+    run.told = told;
     run.start_clients();
     run.events();
     let mut counts = run.counts;
@@ -49,6 +55,7 @@ struct Run<'a> {
     batched: u64,
     counts: Counts,
     recorder: Recorder,
+    told: Option<&'a mut dyn FnMut(&Ended)>,
 }
 
 /// Place of the batching service among the transactions, for its event.
@@ -74,6 +81,7 @@ impl<'a> Run<'a> {
             batched: 0,
             counts: Counts::default(),
             recorder: Recorder::new(model, margin),
+            told: None,
         }
     }
 
@@ -225,6 +233,9 @@ impl<'a> Run<'a> {
                 Outcome::RealConflict => counts.aborted_conflict += 1,
             }
             self.recorder.add(transaction, end_ns, outcome == Outcome::Committed);
+            if let Some(told) = &mut self.told {
+                told(&ended(transaction, end_ns, outcome));
+            }
         }
         if self.model.think.is_some() {
             return self.think(index, end_ns);
@@ -243,11 +254,14 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How a transaction ended.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Outcome {
-    Committed,
-    AttemptsSpent,
-    BudgetSpent,
-    RealConflict,
+fn ended(transaction: &Transaction, end_ns: u64, outcome: Outcome) -> Ended {
+    Ended {
+        submit_ns: transaction.submit_ns,
+        commit_ns: transaction.commit_ns,
+        end_ns,
+        table: transaction.table,
+        is_validated_overwrite: transaction.validated_overwrite,
+        failed_attempts: transaction.failures,
+        outcome,
+    }
 }

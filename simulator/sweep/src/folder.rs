@@ -71,12 +71,11 @@ impl SweepFolder {
     /// # Errors
     /// If there is one of the name already, or it cannot be made.
     pub fn create(path: &Path, manifest: Manifest) -> Result<Self, SweepError> {
-        let parts = path.join("parts");
         if path.join("sweep.toml").exists() {
             let message = format!("{} holds a sweep already: choose another --name, or --resume it", path.display());
             return Err(SweepError::Rows(message));
         }
-        std::fs::create_dir_all(&parts).map_err(|error| SweepError::io("create", &parts, error))?;
+        std::fs::create_dir_all(path).map_err(|error| SweepError::io("create", path, error))?;
         let file = path.join("sweep.toml");
         let text =
             toml::to_string(&manifest).map_err(|error| SweepError::io("write", &file, std::io::Error::other(error)))?;
@@ -113,6 +112,11 @@ impl SweepFolder {
         self.path.join(Self::ROWS)
     }
 
+    /// The folder of the files that hold a row for each transaction, one for each cell and seed.
+    pub fn transactions(&self) -> PathBuf {
+        self.path.join("transactions")
+    }
+
     /// Files with rows: the one of all, and parts that are not in it yet.
     ///
     /// # Errors
@@ -144,8 +148,9 @@ impl SweepFolder {
     pub(crate) fn keep(&self, mut rows: Vec<RowRead>) -> Result<(), SweepError> {
         rows.sort_by_key(RowRead::key);
         let next = self.parts()?.last().and_then(|path| number(path)).map_or(0, |last| last + 1);
-        let mut writer =
-            FileWriter::new(&self.path.join("parts").join(format!("{next:06}.parquet")), &self.manifest.grid)?;
+        let folder = self.path.join("parts");
+        std::fs::create_dir_all(&folder).map_err(|error| SweepError::io("create", &folder, error))?;
+        let mut writer = FileWriter::new(&folder.join(format!("{next:06}.parquet")), &self.manifest.grid)?;
         rows.into_iter().try_for_each(|row| writer.push(row))?;
         writer.finish()
     }
@@ -160,12 +165,18 @@ impl SweepFolder {
         for part in parts {
             std::fs::remove_file(&part).map_err(|error| SweepError::io("remove", &part, error))?;
         }
+        // What a crash left unfinished keeps the folder.
+        let _ = std::fs::remove_dir(self.path.join("parts"));
         Ok(merged)
     }
 
     fn parts(&self) -> Result<Vec<PathBuf>, SweepError> {
         let folder = self.path.join("parts");
-        let entries = std::fs::read_dir(&folder).map_err(|error| SweepError::io("read", &folder, error))?;
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(SweepError::io("read", &folder, error)),
+        };
         let mut parts = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| SweepError::io("read", &folder, error))?.path();

@@ -18,6 +18,7 @@ pub mod run;
 mod settings;
 pub mod sketch;
 pub mod summary;
+mod transactions;
 
 pub use error::SweepError;
 pub use folder::{Manifest, Shard, SweepFolder, row_files};

@@ -13,6 +13,7 @@ use crate::file::RowRead;
 use crate::folder::{Shard, SweepFolder};
 use crate::grid::{Grid, stride};
 use crate::row::{self, Field};
+use crate::transactions;
 
 /// Rows of a part file. A crash loses at most these.
 const PART_ROWS: usize = 1_000;
@@ -27,6 +28,8 @@ pub struct How<'a> {
     pub threads: usize,
     /// Set when the sweep is to stop: cells that run end first.
     pub stop: &'a AtomicBool,
+    /// Keeps a row for each transaction too, in [`SweepFolder::transactions`].
+    pub transactions: bool,
 }
 
 /// Number of runs that a shard of a grid has.
@@ -75,7 +78,7 @@ pub fn run(
             if !shard.has(cell) || done.contains(&(cell, seed)) {
                 continue;
             }
-            let row = worker.run(grid, cell, seed);
+            let row = worker.run(folder, grid, (cell, seed), how.transactions);
             let is_failed = row.is_err();
             if sender.send(row).is_err() || is_failed {
                 break;
@@ -158,7 +161,13 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, grid: &Grid, cell: u64, seed: u64) -> Result<RowRead, SweepError> {
+    fn run(
+        &mut self,
+        folder: &SweepFolder,
+        grid: &Grid,
+        (cell, seed): (u64, u64),
+        transactions: bool,
+    ) -> Result<RowRead, SweepError> {
         let (_, model, settings) = match self.ready.take().filter(|(index, ..)| *index == cell) {
             Some(ready) => self.ready.insert(ready),
             None => {
@@ -168,6 +177,10 @@ impl Worker {
                 self.ready.insert((cell, model, row::settings(&planned).map_err(refused)?))
             }
         };
-        Ok(RowRead::new(row::fields(settings, seed, &model.run(seed))))
+        let result = match transactions {
+            true => transactions::keep(&folder.transactions(), model, cell, seed)?,
+            false => model.run(seed),
+        };
+        Ok(RowRead::new(row::fields(settings, seed, &result)))
     }
 }

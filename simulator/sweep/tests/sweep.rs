@@ -37,7 +37,7 @@ fn folder(path: &Path, grid: &Grid, shard: Shard) -> SweepFolder {
 
 fn complete(folder: &SweepFolder, grid: &Grid, threads: usize) -> u64 {
     let stop = AtomicBool::new(false);
-    run(folder, grid, &folder.done().unwrap(), How { threads, stop: &stop }, &mut || {}).unwrap()
+    run(folder, grid, &folder.done().unwrap(), How { threads, stop: &stop, transactions: false }, &mut || {}).unwrap()
 }
 
 fn whole(path: &Path, grid: &Grid, threads: usize) -> PathBuf {
@@ -83,7 +83,9 @@ fn resuming_runs_what_is_left_and_ends_in_the_same_bytes() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let kept = run(&stopped, &grid, &stopped.done().unwrap(), How { threads: 1, stop: &stop }, &mut tell).unwrap();
+    let kept =
+        run(&stopped, &grid, &stopped.done().unwrap(), How { threads: 1, stop: &stop, transactions: false }, &mut tell)
+            .unwrap();
     assert!((6..grid.runs()).contains(&kept), "{kept} rows of a run that was stopped");
     // What a crash leaves of a part is in nobody's way.
     std::fs::write(stopped.path().join("parts/000009.unfinished"), "torn").unwrap();

@@ -29,7 +29,7 @@ pub(crate) fn run(options: &ReproduceOptions) -> Result<Ended> {
     }
     announce(&grid, Shard::WHOLE, threads, true)?;
     let folder = create(&grid, &options.how.out, options.how.name.as_deref(), Shard::WHOLE)?;
-    let Some(rows) = complete(&folder, &grid, threads)? else {
+    let Some(rows) = complete(&folder, &grid, threads, false)? else {
         output::complain(&format!("stopped; rows are kept in {}", folder.path().display()));
         return Ok(Ended::Interrupted);
     };
