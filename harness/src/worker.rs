@@ -125,13 +125,17 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         .context("cannot start a runtime")?;
     clock::start_records();
     let (start_ns, start_real_ns) = (clock::now_ns(), clock::real_ns());
-    runtime.block_on(async {
-        let ran = scenario(&bench, &cell.scenario, &cell.parameters).await;
+    let (name, parameters) = (cell.scenario.clone(), cell.parameters.clone());
+    let cleaner = format.clone();
+    // As a task, it runs on the thread that waits for events, and not beside it: nobody needs to be woken for it.
+    let ran = runtime.spawn(async move {
+        let ran = scenario(&bench, &name, &parameters).await;
         // Whatever became of the scenario, nothing is left behind in a database that outlives the cell.
-        let cleaned = format.clean(&bench.site(u32::MAX)).await;
+        let cleaned = cleaner.clean(&bench.site(u32::MAX)).await;
         ran?;
         cleaned.context("cannot clean up the catalog")
-    })?;
+    });
+    runtime.block_on(ran).context("the scenario panicked")??;
     let cpu = clock::cpu_time();
     sink.emit(&Line::Done(Usage {
         real_s: seconds(clock::real_ns() - start_real_ns),

@@ -119,3 +119,46 @@ fn a_token_handed_round_among_sleeping_threads_takes_no_process_time() {
     drop(senders);
     drop(threads);
 }
+
+/// Tasks of two runtimes wait, and tell a task of the other runtime: it hears of it at that moment, although each
+/// runtime's own thread moves the clock when it has nothing left to do.
+#[test]
+fn what_runtimes_tell_each_other_takes_no_process_time() {
+    const TASKS: u64 = 50;
+    const WAITS: u64 = 40;
+    let _guard = switched_on();
+    let runtimes: Vec<_> = [1, 2]
+        .map(|threads| {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().expect("a runtime")
+        })
+        .into_iter()
+        .collect();
+    let mut heard = Vec::new();
+    for task in 0..TASKS {
+        for (here, there) in [(0, 1), (1, 0)] {
+            let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<u64>();
+            runtimes[here].spawn(async move {
+                for wait in 0..WAITS {
+                    let us = (task * 7_919 + wait * 104_729) % 1_000;
+                    clock::sleep(Duration::from_micros(us)).await;
+                    tell.send(clock::now_ns()).expect("the other listens");
+                }
+            });
+            heard.push(runtimes[there].spawn(async move {
+                let mut late_ns = 0;
+                while let Some(sent_ns) = told.recv().await {
+                    late_ns += clock::now_ns() - sent_ns;
+                }
+                late_ns
+            }));
+        }
+    }
+    let late_ns = runtimes[0].block_on(async {
+        let mut late_ns = 0;
+        for heard in heard {
+            late_ns += heard.await.expect("it heard all");
+        }
+        late_ns
+    });
+    assert_eq!(late_ns, 0, "the clock moved while somebody had something to do");
+}

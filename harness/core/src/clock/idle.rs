@@ -1,4 +1,5 @@
-//! Whether the process is idle: every thread sleeps, and none was scheduled while that was found out.
+//! Whether the process is idle: every thread but the one that asks sleeps, and none was scheduled while that was found
+//! out.
 //!
 //! One look at the threads is no proof, since one thread can wake another behind the look. The proof takes three, and
 //! each is over all threads before the next begins:
@@ -32,7 +33,8 @@ const THREADS: &str = "/proc/self/task";
 /// Looks at the threads of this process.
 #[derive(Debug)]
 pub(super) struct Watch {
-    own_thread: i32,
+    /// The clock's own thread, which is never looked at: it waits for the others.
+    clock_thread: i32,
     threads: BTreeMap<i32, Thread>,
     /// Links of the folder of threads when it was last read: two more than there are threads.
     links: u64,
@@ -153,9 +155,9 @@ impl Place {
 }
 
 impl Watch {
-    /// A watch for the calling thread, which does not count as busy.
-    pub(super) fn new(own_thread: i32) -> Self {
-        Self { own_thread, threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
+    /// A watch over every thread but the clock's.
+    pub(super) const fn new(clock_thread: i32) -> Self {
+        Self { clock_thread, threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
     }
 
     /// Whether this system tells what is needed.
@@ -179,10 +181,11 @@ impl Watch {
         sleeper.join().is_ok() && is_seen
     }
 
-    /// Whether every other thread sleeps and none ran during the looks.
-    pub(super) fn is_idle(&mut self) -> bool {
+    /// Whether every thread but `asking`, which is the calling one, sleeps and none ran during the looks.
+    pub(super) fn is_idle(&mut self, asking: i32) -> bool {
         // While one thread computes for long, asking it first saves asking all.
         if let Some(busy) = self.last_busy.take()
+            && busy != asking
             && self.threads.get(&busy).is_some_and(|thread| !thread.is_off_cpu())
         {
             self.last_busy = Some(busy);
@@ -190,7 +193,7 @@ impl Watch {
         }
         let wakes = sys::Wakes::now();
         let is_balanced = wakes.outstanding() == self.balance;
-        let is_idle = self.count(is_balanced)
+        let is_idle = self.count(asking, is_balanced)
             && self.all(Thread::is_off_cpu)
             && self.all(|thread| thread.scheduled() == thread.scheduled && thread.sleeps())
             && self.knows_all()
@@ -206,14 +209,15 @@ impl Watch {
     }
 
     /// First look: which threads there are, and how often each was put on a CPU.
-    fn count(&mut self, is_balanced: bool) -> bool {
+    fn count(&mut self, asking: i32, is_balanced: bool) -> bool {
         let Some(links) = links() else { return false };
         if links != self.links && !self.find_threads(links) {
             return false;
         }
         for (number, thread) in &mut self.threads {
             thread.wait = thread.wait(*number);
-            thread.is_passed_over = is_balanced && thread.wait.is_some() && thread.wait == thread.asleep_in;
+            let is_known_asleep = is_balanced && thread.wait.is_some() && thread.wait == thread.asleep_in;
+            thread.is_passed_over = *number == asking || is_known_asleep;
             if thread.is_passed_over {
                 continue;
             }
@@ -231,7 +235,7 @@ impl Watch {
         let Some(present) = present_threads() else { return false };
         self.threads.retain(|thread, _| present.contains(thread));
         for number in present {
-            if number != self.own_thread
+            if number != self.clock_thread
                 && !self.threads.contains_key(&number)
                 && let Some(thread) = Thread::open(number)
             {

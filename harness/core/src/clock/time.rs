@@ -154,6 +154,12 @@ pub(super) fn is_free() -> bool {
     pace().is_free()
 }
 
+/// Whether process time stands still while the process computes.
+pub(super) fn stands_still() -> bool {
+    let pace = pace();
+    !pace.real && pace.cpu == 0.0
+}
+
 /// Real nanoseconds until process time reaches `deadline_ns` if nothing changes; none if it stands still.
 pub(super) fn real_ns_until(deadline_ns: u64) -> Option<u64> {
     let rate = f64::from_bits(LINE.rate.load(Ordering::Relaxed));

@@ -28,9 +28,11 @@ type Key = (u64, u64);
 struct Heap {
     next: u64,
     entries: BTreeMap<Key, Wake>,
+    /// Whether the clock's thread waits for a change: a condition variable is not told for nobody.
+    is_awaited: bool,
 }
 
-static HEAP: Mutex<Heap> = Mutex::new(Heap { next: 0, entries: BTreeMap::new() });
+static HEAP: Mutex<Heap> = Mutex::new(Heap { next: 0, entries: BTreeMap::new(), is_awaited: false });
 static CHANGED: Condvar = Condvar::new();
 
 fn heap() -> MutexGuard<'static, Heap> {
@@ -44,7 +46,7 @@ impl Heap {
         self.next += 1;
         let is_first = self.entries.first_key_value().is_none_or(|(first, _)| key < *first);
         self.entries.insert(key, wake);
-        if is_first {
+        if is_first && self.is_awaited {
             CHANGED.notify_one();
         }
         key
@@ -150,15 +152,19 @@ pub(super) fn first_deadline_ns() -> Option<u64> {
 /// Blocks until something waits.
 pub(super) fn until_any() {
     let mut heap = heap();
+    heap.is_awaited = true;
     while heap.entries.is_empty() {
         heap = CHANGED.wait(heap).unwrap_or_else(|poisoned| poisoned.into_inner());
     }
+    heap.is_awaited = false;
 }
 
 /// Blocks for at most `duration` of real time, less if an earlier deadline comes in. For a clock that does not skip.
 pub(super) fn until_earlier(first_ns: u64, duration: std::time::Duration) {
-    let heap = heap();
+    let mut heap = heap();
     if heap.entries.first_key_value().is_some_and(|((deadline_ns, _), _)| *deadline_ns == first_ns) {
-        drop(CHANGED.wait_timeout(heap, duration));
+        heap.is_awaited = true;
+        let (mut heap, _) = CHANGED.wait_timeout(heap, duration).unwrap_or_else(|poisoned| poisoned.into_inner());
+        heap.is_awaited = false;
     }
 }

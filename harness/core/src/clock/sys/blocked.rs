@@ -178,11 +178,29 @@ impl Drop for Blocking {
     }
 }
 
+/// Whether every known thread but the calling one may be blocked.
+pub(in crate::clock) fn others_may_be_blocked() -> bool {
+    BLOCKED.load(Ordering::SeqCst) + 1 >= KNOWN.load(Ordering::SeqCst)
+}
+
 fn tell_clock() {
     MAY_BE_IDLE.fetch_add(1, Ordering::SeqCst);
     if IS_AWAITED.load(Ordering::SeqCst) {
         wake_futex(MAY_BE_IDLE.as_ptr() as usize, true);
     }
+}
+
+/// What [`await_told`] compares.
+pub(in crate::clock) fn times_told() -> u32 {
+    MAY_BE_IDLE.load(Ordering::SeqCst)
+}
+
+/// Sleeps in real time until a thread says, after that many times, that every known thread may be blocked, for `duration`
+/// at most.
+pub(in crate::clock) fn await_told(times: u32, duration: Duration) {
+    IS_AWAITED.store(true, Ordering::SeqCst);
+    wait_futex(&MAY_BE_IDLE, times, duration);
+    IS_AWAITED.store(false, Ordering::SeqCst);
 }
 
 /// Sleeps in real time until every known thread may be blocked, for `duration` at most. Says whether it slept.

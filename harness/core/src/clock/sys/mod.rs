@@ -30,8 +30,10 @@ use std::time::Duration;
 use libc::{clockid_t, epoll_event, timespec};
 
 use self::blocked::Blocking;
-pub(super) use self::blocked::{Place, Wakes, await_idle, be_the_clock, count_woken};
-use super::{time, waits};
+pub(super) use self::blocked::{
+    Place, Wakes, await_idle, await_told, be_the_clock, count_woken, others_may_be_blocked, times_told,
+};
+use super::{skipper, time, waits};
 
 /// Whether time is process time in this process.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

@@ -7,7 +7,7 @@ use libc::{clockid_t, epoll_event, timespec};
 use super::blocked::{Blocking, count_returned, count_woken};
 use super::{
     CLOCK_NANOSLEEP, ClockNanosleep, EPOLL_WAIT, EpollWait, NANOSLEEP, Nanosleep, active, block, block_until,
-    real_clock_gettime, real_syscall, set_errno, time, to_ns, to_timespec, waits, with_alarm,
+    real_clock_gettime, real_syscall, set_errno, skipper, time, to_ns, to_timespec, waits, with_alarm,
 };
 
 /// Process time for clocks that count seconds passing; other clocks (CPU time) are the kernel's.
@@ -49,8 +49,21 @@ pub(super) unsafe extern "C" fn epoll_wait(
     if !active() || timeout == 0 {
         return real(timeout);
     }
+    // If nothing else can happen, what this thread waits for is a moment, or what another does then. Having moved the
+    // clock there, it returns without an event, as such a wait may: what was woken may be its own to run.
+    let move_clock = || {
+        let mut ready = 0;
+        let has_moved = skipper::skip_here(&mut || {
+            ready = real(0);
+            ready == 0
+        });
+        (has_moved || ready != 0).then_some(ready)
+    };
     // Without an end there is no timer to note: such a wait ends by an event, which another thread must cause.
     if timeout < 0 {
+        if let Some(ready) = move_clock() {
+            return ready;
+        }
         let _blocking = Blocking::new();
         return real(timeout);
     }
@@ -60,6 +73,9 @@ pub(super) unsafe extern "C" fn epoll_wait(
         let ready = loop {
             let ready = real(0);
             if ready != 0 || time::now_ns() >= deadline_ns {
+                break ready;
+            }
+            if let Some(ready) = move_clock() {
                 break ready;
             }
             if block(alarm, Some(epoll)) {
