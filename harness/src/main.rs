@@ -17,11 +17,6 @@ use clap::Parser;
 use crate::cli::{Cli, Command};
 use crate::cmd::Ended;
 
-// As the formats' own Python packages, which most of their users run, replace the system's allocator. It takes a fifth
-// off the formats' CPU time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {

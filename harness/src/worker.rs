@@ -25,7 +25,7 @@ pub(crate) const PROTOCOL: u32 = 1;
 /// every format, since paths are part of metadata.
 const TABLE: &str = "lakemark/bench/2026-01-01/table";
 
-/// Threads of the runtime that the formats run on. Their own come on top.
+/// Threads of the runtime that the formats run on, where they have several CPUs. Their own come on top.
 const RUNTIME_THREADS: usize = 2;
 
 /// What the driver sends a worker: one line of JSON.
@@ -118,8 +118,10 @@ fn run(sink: &Arc<Output>) -> Result<()> {
         seed: cell.seed,
         cpu,
     };
+    // On one CPU a second thread would only have to be woken and waited for.
+    let threads = if one_cpu { 1 } else { RUNTIME_THREADS };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(RUNTIME_THREADS)
+        .worker_threads(threads)
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
@@ -137,6 +139,7 @@ fn run(sink: &Arc<Output>) -> Result<()> {
     });
     runtime.block_on(ran).context("the scenario panicked")??;
     let cpu = clock::cpu_time();
+    clock::skipped();
     sink.emit(&Line::Done(Usage {
         real_s: seconds(clock::real_ns() - start_real_ns),
         process_s: seconds(clock::now_ns() - start_ns),

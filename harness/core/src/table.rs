@@ -171,7 +171,7 @@ pub trait Format: Send + Sync {
 
 /// An open handle of a table.
 #[async_trait]
-pub trait Table: Send {
+pub trait Table: Send + Sync {
     /// Appends data files through the library's public commit path; returns the version published.
     async fn append(&mut self, files: &[DataFile]) -> OperationResult<u64>;
 
