@@ -101,6 +101,7 @@ fn a_sweep_goes_on_where_it_was_and_is_printed_and_drawn() {
     simulate(out.path(), &with(&["--name", "one"]));
     let folder = out.path().join("one");
     // As a sweep that was stopped: its rows are parts.
+    std::fs::create_dir(folder.join("parts")).unwrap();
     std::fs::rename(folder.join("rows.parquet"), folder.join("parts/000000.parquet")).unwrap();
     let output = lakemark(&["simulate", folder.to_str().unwrap(), "--resume", "--format", "json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
