@@ -245,13 +245,14 @@ impl Store for Client {
     async fn list(&self, query: &ListQuery) -> StoreResult<ListPage> {
         let profile = self.provider.profile();
         let call = Call { method: Method::List, key: &query.prefix, law: profile.laws.list.law, written_bytes: 0 };
-        let carried = |page: &ListPage| {
-            let keys = page.objects.len() + page.common_prefixes.len();
-            Carried { read_bytes: listing_bytes(page), keys: u32::try_from(keys).ok() }
+        let keys = |keys: usize| u32::try_from(keys).ok();
+        let carried = |page: &ListPage| Carried {
+            read_bytes: listing_bytes(page),
+            keys: keys(page.objects.len() + page.common_prefixes.len()),
         };
         self.send_patiently(
             call,
-            |state| Carried { read_bytes: 0, ..state.list(profile, query).as_ref().map(carried).unwrap_or_default() },
+            |state| Carried { read_bytes: 0, keys: state.listed_keys(profile, query).ok().and_then(keys) },
             |state, _| state.list(profile, query),
             carried,
         )

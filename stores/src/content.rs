@@ -15,6 +15,7 @@ mod fields;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use fastcdc::v2020::FastCDC;
@@ -87,8 +88,8 @@ enum Form {
     /// Numbers of its chunks, the orders of the fields of those that are sorted, and a number by which it is known among
     /// the recent objects.
     Chunks {
-        chunks: Box<[u32]>,
-        orders: Box<[u32]>,
+        chunks: Arc<[u32]>,
+        orders: Arc<[u32]>,
         recent: u64,
     },
 }
@@ -106,7 +107,9 @@ pub(crate) struct Chunks {
     slabs: Vec<Vec<u8>>,
     places: Vec<Place>,
     numbers: HashMap<u128, u32, BuildHasherDefault<Unchanged>>,
-    recent: VecDeque<(u64, Bytes)>,
+    recent: HashMap<u64, Bytes>,
+    /// Numbers of the recent objects, oldest first.
+    recent_order: VecDeque<u64>,
     recent_bytes: usize,
     next_recent: u64,
     /// Chunk numbers in all contents made so far, and bytes of those kept whole.
@@ -148,12 +151,12 @@ impl Chunks {
         match &content.form {
             Form::Whole(body) => body.clone(),
             Form::Chunks { chunks, orders, recent } => {
-                if let Some((_, body)) = self.recent.iter().find(|(known, _)| known == recent) {
+                if let Some(body) = self.recent.get(recent) {
                     return body.clone();
                 }
                 let mut body = BytesMut::with_capacity(content.size);
                 let mut orders = orders.iter();
-                for chunk in chunks {
+                for chunk in chunks.iter() {
                     let place = self.places[*chunk as usize];
                     let start = place.start as usize;
                     let bytes = &self.slabs[place.slab as usize][start..start + place.length as usize];
@@ -182,11 +185,12 @@ impl Chunks {
             return;
         }
         self.recent_bytes += body.len();
-        self.recent.push_back((recent, body));
+        self.recent.insert(recent, body);
+        self.recent_order.push_back(recent);
         while self.recent_bytes > RECENT_BYTES_MAX
-            && let Some((_, oldest)) = self.recent.pop_front()
+            && let Some(oldest) = self.recent_order.pop_front()
         {
-            self.recent_bytes -= oldest.len();
+            self.recent_bytes -= self.recent.remove(&oldest).map_or(0, |body| body.len());
         }
     }
 

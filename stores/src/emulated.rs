@@ -208,6 +208,17 @@ impl State {
 
     /// One page of a listing.
     pub(crate) fn list(&self, profile: &Profile, query: &ListQuery) -> StoreResult<ListPage> {
+        let page = self.page(profile, query)?;
+        let objects = page.objects.into_iter().map(|(key, stored)| stored.info(key)).collect();
+        Ok(ListPage { objects, common_prefixes: page.common_prefixes, next: page.next })
+    }
+
+    /// How many keys and common prefixes a page of a listing has.
+    pub(crate) fn listed_keys(&self, profile: &Profile, query: &ListQuery) -> StoreResult<usize> {
+        Ok(self.page(profile, query)?.keys())
+    }
+
+    fn page(&self, profile: &Profile, query: &ListQuery) -> StoreResult<Page<'_>> {
         let refused = |what: &str| Err(StoreError::Unsupported { what: format!("{what} on {}", profile.name) });
         if query.start_after.is_some() && !profile.list.start_after {
             return refused("listing from a start key");
@@ -222,8 +233,8 @@ impl State {
         })
     }
 
-    fn list_in_order(&self, query: &ListQuery, page_keys: usize) -> ListPage {
-        let mut page = ListPage::default();
+    fn list_in_order(&self, query: &ListQuery, page_keys: usize) -> Page<'_> {
+        let mut page = Page::default();
         // The token is the last key, or the last common prefix, of the page before.
         let mut after = query.token.clone().or_else(|| query.start_after.clone());
         loop {
@@ -240,7 +251,7 @@ impl State {
             let start = start.as_ref().map(String::as_str);
             let mut next_folder = None;
             for (key, stored) in self.from(start).take_while(|(key, _)| key.starts_with(&query.prefix)) {
-                if page.objects.len() + page.common_prefixes.len() == page_keys {
+                if page.keys() == page_keys {
                     page.next = page.last();
                     return page;
                 }
@@ -248,7 +259,7 @@ impl State {
                     next_folder = Some(folder.to_owned());
                     break;
                 }
-                page.objects.push(stored.info(key));
+                page.objects.push((key, stored));
             }
             let Some(folder) = next_folder else { return page };
             page.common_prefixes.push(folder.clone());
@@ -256,8 +267,8 @@ impl State {
         }
     }
 
-    fn list_by_hash(&self, by_hash: &BTreeSet<(u64, String)>, query: &ListQuery, page_keys: usize) -> ListPage {
-        let mut page = ListPage::default();
+    fn list_by_hash(&self, by_hash: &BTreeSet<(u64, String)>, query: &ListQuery, page_keys: usize) -> Page<'_> {
+        let mut page = Page::default();
         let mut folders = BTreeSet::new();
         let start = match query.token.as_deref().and_then(|token| token.split_once(' ')) {
             Some((hash, key)) => Bound::Excluded((u64::from_str_radix(hash, 16).unwrap_or(u64::MAX), key.to_owned())),
@@ -272,7 +283,7 @@ impl State {
             match common_prefix(query, key) {
                 // A folder whose keys lie on several pages is on each of them, as with the real provider.
                 Some(folder) => _ = folders.insert(folder.to_owned()),
-                None => page.objects.extend(self.objects.get(key).map(|stored| stored.info(key))),
+                None => page.objects.extend(self.objects.get_key_value(key)),
             }
             last = Some(format!("{hash:016x} {key}"));
         }
@@ -281,14 +292,23 @@ impl State {
     }
 }
 
-trait Last {
-    fn last(&self) -> Option<String>;
+/// One page of a listing, as it stands in the store: a listing's latency is known from its keys before its answer is
+/// made.
+#[derive(Default)]
+struct Page<'a> {
+    objects: Vec<(&'a String, &'a Stored)>,
+    common_prefixes: Vec<String>,
+    next: Option<String>,
 }
 
-impl Last for ListPage {
+impl Page<'_> {
+    fn keys(&self) -> usize {
+        self.objects.len() + self.common_prefixes.len()
+    }
+
     /// The greatest key or common prefix of a page in key order.
     fn last(&self) -> Option<String> {
-        let key = self.objects.last().map(|info| &info.key);
+        let key = self.objects.last().map(|(key, _)| *key);
         key.max(self.common_prefixes.last()).cloned()
     }
 }
