@@ -233,3 +233,55 @@ fn wall_time_moves_with_process_time() {
     let (wall, instant) = (wall.elapsed().expect("wall time goes forward"), instant.elapsed());
     assert!(wall.abs_diff(instant) < Duration::from_millis(100), "{wall:?} of wall time, {instant:?} of process time");
 }
+
+/// A process that wakes up beside this one again and again, so that threads wait for a CPU between being woken and
+/// running.
+struct Neighbour(std::process::Child);
+
+impl Neighbour {
+    fn new() -> Self {
+        let child = std::process::Command::new("sh").args(["-c", "while :; do sleep 0.0005; done"]).spawn();
+        Self(child.expect("a shell starts"))
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// As a catalog's client with a thread of its own does, on CPUs that others want as well: each call is a task that wakes
+/// the thread, and each new wait wakes the clock's own. Whoever has been woken and has not run yet is not idle.
+#[test]
+fn a_thread_that_answers_calls_on_a_busy_machine_is_never_taken_for_idle() {
+    const CALLS: u32 = 8_000;
+    let _guard = switched_on();
+    let neighbours = [Neighbour::new(), Neighbour::new()];
+    let (calls, to_answer) = std::sync::mpsc::channel::<tokio::sync::oneshot::Sender<()>>();
+    let answering = std::thread::spawn(move || {
+        for call in to_answer {
+            let _ = call.send(());
+        }
+    });
+    let wait = Duration::from_millis(1);
+    let ((), process, _) = timed(|| {
+        runtime(2).block_on(async {
+            for number in 0..CALLS {
+                let calls = calls.clone();
+                let call = async move {
+                    let (answer, answered) = tokio::sync::oneshot::channel();
+                    calls.send(answer).expect("the thread lives");
+                    answered.await.expect("the thread answers");
+                };
+                let call = tokio::time::timeout(HOUR, tokio::spawn(call));
+                assert!(call.await.is_ok(), "the clock passed call {number} by");
+                clock::sleep(wait).await;
+            }
+        });
+    });
+    drop((calls, neighbours));
+    answering.join().expect("the thread ends");
+    assert!(process < wait * CALLS + 6 * MOMENT, "{process:?} of process time");
+}

@@ -1,5 +1,6 @@
 //! Whether the process is idle: every thread but the one that asks sleeps, and none was scheduled while that was found
-//! out.
+//! out. That holds for the clock's own thread as well, when another asks: it may be about to return from a wait, or hold
+//! a lock that others wait for.
 //!
 //! One look at the threads is no proof, since one thread can wake another behind the look. The proof takes three, and
 //! each is over all threads before the next begins:
@@ -33,8 +34,6 @@ const THREADS: &str = "/proc/self/task";
 /// Looks at the threads of this process.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// The clock's own thread, which is never looked at: it waits for the others.
-    clock_thread: i32,
     threads: BTreeMap<i32, Thread>,
     /// Links of the folder of threads when it was last read: two more than there are threads.
     links: u64,
@@ -155,9 +154,8 @@ impl Place {
 }
 
 impl Watch {
-    /// A watch over every thread but the clock's.
-    pub(super) const fn new(clock_thread: i32) -> Self {
-        Self { clock_thread, threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
+    pub(super) const fn new() -> Self {
+        Self { threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
     }
 
     /// Whether this system tells what is needed.
@@ -235,8 +233,7 @@ impl Watch {
         let Some(present) = present_threads() else { return false };
         self.threads.retain(|thread, _| present.contains(thread));
         for number in present {
-            if number != self.clock_thread
-                && !self.threads.contains_key(&number)
+            if !self.threads.contains_key(&number)
                 && let Some(thread) = Thread::open(number)
             {
                 self.threads.insert(number, thread);

@@ -120,7 +120,7 @@ pub(super) fn start_skipping() -> std::io::Result<()> {
         sys::be_the_clock();
         sys::set_fine_sleep();
         if let Ok(mut watch) = WATCH.lock() {
-            *watch = Some(super::idle::Watch::new(sys::own_thread_id()));
+            *watch = Some(super::idle::Watch::new());
         }
         let mut pause_ns = PAUSE_NS_MIN;
         loop {
