@@ -1,6 +1,5 @@
 //! Whether the process is idle: every thread but the one that asks sleeps, and none was scheduled while that was found
-//! out. That holds for the clock's own thread as well, when another asks: it may be about to return from a wait, or hold
-//! a lock that others wait for.
+//! out.
 //!
 //! One look at the threads is no proof, since one thread can wake another behind the look. The proof takes three, and
 //! each is over all threads before the next begins:
@@ -22,6 +21,9 @@
 //! after it has left its wait, so that a thread that was woken and has not run yet, or has run and sleeps again, is
 //! never passed over: the counts differ, or the wait is another. Where the counts do not balance every thread is looked
 //! at, and what is left over then, with all asleep, is the new balance.
+//!
+//! All of this holds for the clock's own thread as well, when another asks: it may be about to return from a wait, or
+//! hold a lock that others wait for. While it rests, as it says itself, it does neither.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -34,6 +36,7 @@ const THREADS: &str = "/proc/self/task";
 /// Looks at the threads of this process.
 #[derive(Debug)]
 pub(super) struct Watch {
+    clock_thread: i32,
     threads: BTreeMap<i32, Thread>,
     /// Links of the folder of threads when it was last read: two more than there are threads.
     links: u64,
@@ -154,8 +157,8 @@ impl Place {
 }
 
 impl Watch {
-    pub(super) const fn new() -> Self {
-        Self { threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
+    pub(super) const fn new(clock_thread: i32) -> Self {
+        Self { clock_thread, threads: BTreeMap::new(), links: 0, last_busy: None, balance: 0 }
     }
 
     /// Whether this system tells what is needed.
@@ -189,13 +192,15 @@ impl Watch {
             self.last_busy = Some(busy);
             return false;
         }
+        let rest = sys::rest_of_the_clock();
         let wakes = sys::Wakes::now();
         let is_balanced = wakes.outstanding() == self.balance;
-        let is_idle = self.count(asking, is_balanced)
+        let is_idle = self.count(asking, is_balanced, rest.is_some())
             && self.all(Thread::is_off_cpu)
             && self.all(|thread| thread.scheduled() == thread.scheduled && thread.sleeps())
             && self.knows_all()
-            && sys::Wakes::now() == wakes;
+            && sys::Wakes::now() == wakes
+            && (rest.is_none() || sys::rest_of_the_clock() == rest);
         if is_idle {
             self.balance = wakes.outstanding();
             for (number, thread) in self.threads.iter_mut().filter(|(_, thread)| !thread.is_passed_over) {
@@ -207,7 +212,7 @@ impl Watch {
     }
 
     /// First look: which threads there are, and how often each was put on a CPU.
-    fn count(&mut self, asking: i32, is_balanced: bool) -> bool {
+    fn count(&mut self, asking: i32, is_balanced: bool, clock_rests: bool) -> bool {
         let Some(links) = links() else { return false };
         if links != self.links && !self.find_threads(links) {
             return false;
@@ -215,7 +220,8 @@ impl Watch {
         for (number, thread) in &mut self.threads {
             thread.wait = thread.wait(*number);
             let is_known_asleep = is_balanced && thread.wait.is_some() && thread.wait == thread.asleep_in;
-            thread.is_passed_over = *number == asking || is_known_asleep;
+            let rests = clock_rests && *number == self.clock_thread;
+            thread.is_passed_over = *number == asking || is_known_asleep || rests;
             if thread.is_passed_over {
                 continue;
             }

@@ -120,7 +120,7 @@ pub(super) fn start_skipping() -> std::io::Result<()> {
         sys::be_the_clock();
         sys::set_fine_sleep();
         if let Ok(mut watch) = WATCH.lock() {
-            *watch = Some(super::idle::Watch::new());
+            *watch = Some(super::idle::Watch::new(sys::own_thread_id()));
         }
         let mut pause_ns = PAUSE_NS_MIN;
         loop {
@@ -134,10 +134,10 @@ pub(super) fn start_skipping() -> std::io::Result<()> {
                 // Who was woken needs a moment to run; a futex is woken again until its waiter has.
                 Tried::Woken | Tried::Moved => {
                     pause_ns = PAUSE_NS_MIN;
-                    sys::real_sleep(Duration::from_nanos(pause_ns));
+                    sys::rest(Duration::from_nanos(pause_ns));
                 }
                 Tried::Not => {
-                    sys::real_sleep(Duration::from_nanos(pause_ns.min(left_ns)));
+                    sys::rest(Duration::from_nanos(pause_ns.min(left_ns)));
                     pause_ns = (pause_ns * 2).min(PAUSE_NS_MAX);
                 }
             }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{own_thread_id, wait_futex, wake_futex};
+use super::{own_thread_id, real_sleep, wait_futex, wake_futex};
 
 /// The word that the clock's thread waits on; it changes when the process may have become idle.
 static MAY_BE_IDLE: AtomicU32 = AtomicU32::new(0);
@@ -195,9 +195,42 @@ pub(in crate::clock) fn times_told() -> u32 {
     MAY_BE_IDLE.load(Ordering::SeqCst)
 }
 
+/// Rests of the clock's thread that began, and that ended: odd while it rests.
+static RESTS: AtomicU64 = AtomicU64::new(0);
+
+/// A stretch in which the clock's thread only sleeps, in real time: it holds no lock, wakes nobody and has counted what it
+/// has to count.
+struct Rest;
+
+impl Rest {
+    fn begin() -> Self {
+        RESTS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        RESTS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Which rest the clock's thread is in; none if it is awake, or may be.
+pub(in crate::clock) fn rest_of_the_clock() -> Option<u64> {
+    let rests = RESTS.load(Ordering::SeqCst);
+    (rests % 2 == 1).then_some(rests)
+}
+
+/// Lets the clock's thread sleep in real time.
+pub(in crate::clock) fn rest(duration: Duration) {
+    let _rest = Rest::begin();
+    real_sleep(duration);
+}
+
 /// Sleeps in real time until a thread says, after that many times, that every known thread may be blocked, for `duration`
 /// at most.
 pub(in crate::clock) fn await_told(times: u32, duration: Duration) {
+    let _rest = Rest::begin();
     IS_AWAITED.store(true, Ordering::SeqCst);
     wait_futex(&MAY_BE_IDLE, times, duration);
     IS_AWAITED.store(false, Ordering::SeqCst);
@@ -205,6 +238,7 @@ pub(in crate::clock) fn await_told(times: u32, duration: Duration) {
 
 /// Sleeps in real time until every known thread may be blocked, for `duration` at most. Says whether it slept.
 pub(in crate::clock) fn await_idle(duration: Duration) -> bool {
+    let _rest = Rest::begin();
     let seen = MAY_BE_IDLE.load(Ordering::SeqCst);
     IS_AWAITED.store(true, Ordering::SeqCst);
     let is_busy = BLOCKED.load(Ordering::SeqCst) < KNOWN.load(Ordering::SeqCst);

@@ -31,7 +31,8 @@ use libc::{clockid_t, epoll_event, timespec};
 
 use self::blocked::Blocking;
 pub(super) use self::blocked::{
-    Place, Wakes, await_idle, await_told, be_the_clock, count_woken, others_may_be_blocked, times_told,
+    Place, Wakes, await_idle, await_told, be_the_clock, count_woken, others_may_be_blocked, rest, rest_of_the_clock,
+    times_told,
 };
 use super::{skipper, time, waits};
 
